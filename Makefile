@@ -1,0 +1,17 @@
+# Every target sets up what it needs. PYTHON names the interpreter that makes .venv.
+PYTHON ?= python3
+RUN := .venv/bin/python
+
+.PHONY: setup java check test bench papers papers-full soak docs demo clean
+
+setup: ; @$(PYTHON) scripts/setup.py
+java: ; @$(PYTHON) scripts/java.py
+check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
+test: setup java ; $(RUN) -m pytest -n 2 -q
+bench: setup ; $(RUN) -m benchmarks
+papers: setup ; $(RUN) -m experiments
+papers-full: setup ; $(RUN) -m experiments --full
+soak: setup java ; $(RUN) -m pytest -m soak --timeout 7200
+docs: setup ; $(RUN) -m docs.generate
+demo: setup java ; $(RUN) -m demo
+clean: ; rm -rf .venv build dist demo/data demo/checkpoint demo/report.html

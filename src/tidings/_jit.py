@@ -1,0 +1,87 @@
+"""`@kernel`: the one way numba is used.
+
+Compiled code is cached on disk, releases the GIL and keeps IEEE arithmetic (no fastmath). Numba's own cache notices an edit of the
+function's file but not of a callee in another file, so a kernel's cache folder is named by a hash of its module and every
+tidings module that it imports, transitively. The folder lies under `NUMBA_CACHE_DIR` if that is set, else under the user's
+cache folder, else (no writable home, as in many containers) under the temporary folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core import config
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_IMPORT = re.compile(r"^\s*(?:from|import)\s+((?:tidings|experiments|benchmarks)[\w.]*)(?:\s+import\s+\(?([\w, ]+))?", re.MULTILINE)
+
+
+def kernel(function: Function) -> Function:
+    """Compile `function` on first call for the types it is called with."""
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_folder(function.__module__))
+    try:
+        compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    finally:
+        config.CACHE_DIR = before
+    return compiled
+
+
+@cache
+def cache_folder(module: str) -> Path:
+    digest = hashlib.sha256()
+    for source in sorted(_sources(module)):
+        digest.update(source.encode())
+    return _cache_root() / digest.hexdigest()[:16]
+
+
+def _sources(module: str) -> set[str]:
+    """The source texts of `module` and of all project modules it imports, directly or not."""
+    seen: dict[str, str] = {}
+    todo = [module]
+    while todo:
+        name = todo.pop()
+        path = _path(name)
+        if name in seen or path is None:
+            continue
+        seen[name] = path.read_text()
+        for parent, names in _IMPORT.findall(seen[name]):
+            todo += [parent, *(f"{parent}.{part.strip()}" for part in names.split(",") if part.strip())]
+    return set(seen.values())
+
+
+def _path(module: str) -> Path | None:
+    """The file of a project module, found beside this package or beside an already imported root; None for anything else."""
+    root, _, rest = module.partition(".")
+    folder = Path(__file__).parent if root == "tidings" else _root_of(root)
+    if folder is None or not rest:
+        return None
+    path = folder.joinpath(*rest.split(".")).with_suffix(".py")
+    return path if path.is_file() else None
+
+
+def _root_of(root: str) -> Path | None:
+    package = sys.modules.get(root)
+    return Path(next(iter(package.__path__))) if package is not None and package.__path__ else None
+
+
+@cache
+def _cache_root() -> Path:
+    wanted = os.environ.get("NUMBA_CACHE_DIR")
+    home = Path(wanted) if wanted else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidings"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home):
+            return home
+    except OSError:
+        return Path(tempfile.gettempdir()) / f"tidings-{os.getuid()}"

@@ -1,0 +1,46 @@
+"""What a caller's mistake raises: one sentence naming the field, the value and what is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class TidingsError(Exception):
+    """Root of every exception that tidings raises on purpose."""
+
+
+class SchemaError(TidingsError):
+    """A topic's schema cannot be built or does not fit what it is used with."""
+
+
+class EventError(TidingsError):
+    """An event cannot be read into the topic's schema."""
+
+
+class SubscriptionError(TidingsError):
+    """A subscription cannot be accepted."""
+
+
+class FilterError(SubscriptionError):
+    """A filter cannot be parsed or compiled."""
+
+
+class StorageError(TidingsError):
+    """A topic's files cannot be read or written."""
+
+
+class BulkError(TidingsError):
+    """Rows of a bulk load that were refused; `rows` holds (row, sentence) for every one of them."""
+
+    SHOWN = 20
+
+    def __init__(self, what: str, rows: Sequence[tuple[int, str]]) -> None:
+        self.rows = list(rows)
+        shown = "\n".join(f"  row {row}: {sentence}" for row, sentence in self.rows[: self.SHOWN])
+        more = len(self.rows) - self.SHOWN
+        tail = f"\n  ... and {more} more" if more > 0 else ""
+        super().__init__(f"{len(self.rows)} {what} refused, nothing was applied:\n{shown}{tail}")
+
+
+class NeverMatchesWarning(UserWarning):
+    """A filter that no event can satisfy: accepted, and said."""

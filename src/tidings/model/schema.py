@@ -1,0 +1,151 @@
+"""A topic's schema: which attributes its events carry, and of which type.
+
+Inside tidings every value has one form, made once at the door:
+
+| type       | value                                                        |
+|------------|--------------------------------------------------------------|
+| `Number`   | float                                                        |
+| `Category` | str                                                          |
+| `Time`     | int, microseconds since 1970-01-01 UTC (exact in a float64)  |
+| `Place`    | (xmin, ymin, xmax, ymax), floats; a point has equal corners  |
+| `Words`    | frozenset of tokens                                          |
+
+A `Number`'s domain is a hint for the indexes: a value outside it is still an ordinary value and is found.
+The first `Place` and the first `Words` attribute are the ones that indexes serve; predicates on further ones are checked
+last, as residue.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tidings.errors import SchemaError
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    lo: float = -math.inf
+    hi: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.lo < self.hi:
+            raise SchemaError(f"Number({self.lo}, {self.hi}): the domain needs lo < hi")
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A point or box; longitude and latitude in degrees, or coordinates of a plane."""
+
+    plane: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A set of tokens. `plain` makes them from text (NFKC, casefold, split at non-word characters), `as-is` takes them as given."""
+
+    tokenizer: str = "plain"
+
+    def __post_init__(self) -> None:
+        if self.tokenizer not in ("plain", "as-is"):
+            raise SchemaError(f"Words(tokenizer={self.tokenizer!r}): a tokenizer is 'plain' or 'as-is'")
+
+
+Attribute = Number | Category | Time | Place | Words
+TYPES: dict[str, type[Attribute]] = {t.__name__.lower(): t for t in (Number, Category, Time, Place, Words)}
+RESERVED = frozenset({"id", "time", "expires", "score", "k", "window", "by", "owner", "filter", "weights", "similarity", "deleted"})
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Schema(Mapping[str, Attribute]):
+    """Attribute types by name, in order. `ranges` are the names whose predicates are intervals or codes, in dimension order."""
+
+    def __init__(self, attributes: Mapping[str, Attribute]) -> None:
+        for name, attribute in attributes.items():
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise SchemaError(f"attribute name {name!r}: a name is letters, digits and _, not starting with a digit")
+            if name in RESERVED:
+                raise SchemaError(f"attribute name {name!r} is reserved; choose another")
+            if not isinstance(attribute, Attribute):
+                raise SchemaError(f"attribute {name!r} is {attribute!r}: a type is one of Number, Category, Time, Place, Words")
+        self._attributes = dict(attributes)
+        self.ranges = tuple(n for n, a in attributes.items() if isinstance(a, Number | Time | Category))
+        self.dimension = {name: i for i, name in enumerate(self.ranges)}
+        self.place = next((n for n, a in attributes.items() if isinstance(a, Place)), None)
+        self.words = next((n for n, a in attributes.items() if isinstance(a, Words)), None)
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self._attributes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._attributes)
+
+    def __len__(self) -> int:
+        return len(self._attributes)
+
+    def __repr__(self) -> str:
+        return f"Schema({self._attributes!r})"
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        return {name: _attribute_to_dict(attribute) for name, attribute in self.items()}
+
+    @classmethod
+    def from_dict(cls, spec: Mapping[str, Any]) -> Schema:
+        return cls({name: _attribute_from(name, value) for name, value in spec.items()})
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Schema:
+        return cls.from_dict(json.loads(text))
+
+    def to_toml(self) -> str:
+        """One inline table an attribute, under `[schema]`."""
+        lines = [f"{name} = {_inline_table(spec)}" for name, spec in self.to_dict().items()]
+        return "\n".join(["[schema]", *lines, ""])
+
+    @classmethod
+    def from_toml(cls, text: str) -> Schema:
+        return cls.from_dict(tomllib.loads(text)["schema"])
+
+
+def _attribute_to_dict(attribute: Attribute) -> dict[str, Any]:
+    spec: dict[str, Any] = {"type": type(attribute).__name__.lower()}
+    for field in fields(attribute):
+        value = getattr(attribute, field.name)
+        if value != field.default:
+            spec[field.name] = value
+    return spec
+
+
+def _attribute_from(name: str, spec: Any) -> Attribute:
+    """`{"type": "number", "lo": 0, "hi": 9}`, or the type's name alone."""
+    spec = {"type": spec} if isinstance(spec, str) else dict(spec)
+    kind = str(spec.pop("type", "")).lower()
+    if kind not in TYPES:
+        raise SchemaError(f"attribute {name!r} has type {kind!r}: a type is one of {', '.join(TYPES)}")
+    known = {field.name for field in fields(TYPES[kind])}
+    for option in spec:
+        if option not in known:
+            raise SchemaError(f"attribute {name!r}: type {kind} has no option {option!r}; it takes {sorted(known) or 'none'}")
+    return TYPES[kind](**spec)
+
+
+def _inline_table(spec: Mapping[str, Any]) -> str:
+    return "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in spec.items()) + " }"

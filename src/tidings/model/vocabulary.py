@@ -1,0 +1,54 @@
+"""Exact codes for strings: an append-only list of distinct strings, each with its position as its code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+UNKNOWN = -1
+"""The code of a string that the vocabulary does not hold: present, and equal to nothing."""
+
+
+class Vocabulary:
+    def __init__(self, strings: Iterable[str] = ()) -> None:
+        self.strings: list[str] = []
+        self._code: dict[str, int] = {}
+        for string in strings:
+            self.add(string)
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+    def add(self, string: str) -> int:
+        """The string's code, a new one if it is new."""
+        code = self._code.setdefault(string, len(self.strings))
+        if code == len(self.strings):
+            self.strings.append(string)
+        return code
+
+    def code(self, string: str) -> int:
+        return self._code.get(string, UNKNOWN)
+
+    def codes(self, strings: Iterable[str]) -> list[int]:
+        get = self._code.get
+        return [get(string, UNKNOWN) for string in strings]
+
+    def add_array(self, strings: pa.Array) -> NDArray[np.int32]:
+        """Codes of an Arrow string array, adding what is new; only the distinct strings pass through Python."""
+        return self._encode(strings, self.add)
+
+    def code_array(self, strings: pa.Array) -> NDArray[np.int32]:
+        """Codes of an Arrow string array; UNKNOWN for strings not held. Nulls become UNKNOWN too."""
+        return self._encode(strings, self.code)
+
+    @staticmethod
+    def _encode(strings: pa.Array, code: Callable[[str], int]) -> NDArray[np.int32]:
+        encoded = strings.dictionary_encode() if not pa.types.is_dictionary(strings.type) else strings
+        distinct: Sequence[str] = encoded.dictionary.to_pylist()
+        table = np.fromiter((code(s) for s in distinct), np.int32, len(distinct))
+        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes: NDArray[np.int32] = np.append(table, np.int32(UNKNOWN))[indices]
+        return codes
