@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from reprlib import Repr
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = 4
 
 
 class TidingsError(Exception):
@@ -44,3 +49,9 @@ class BulkError(TidingsError):
 
 class NeverMatchesWarning(UserWarning):
     """A filter that no event can satisfy: accepted, and said."""
+
+
+def shown(value: object) -> str:
+    """A value as a sentence shows it: its repr, cut short when it is long."""
+    text = _SHORT.repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}..."
