@@ -37,11 +37,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.model.clause import Box, Clause, Values
+from tidings.model.clause import Clause, Values
 from tidings.model.schema import Category, Schema
 from tidings.model.vocabulary import Vocabulary
 
@@ -91,8 +92,9 @@ def encode_clauses(schema: Schema, vocabularies: Vocabularies, clauses: Sequence
     """Arrays of `clauses`; strings that are new to the vocabularies are added."""
     preds: list[tuple[int, int, float, float]] = []
     pred_start, pool, words, word_start = [0], list[int](), list[int](), [0]
+    dimension = dimensions(schema)
     for clause in clauses:
-        preds += sorted(_predicates(schema, vocabularies, clause, pool))
+        preds += sorted(_predicates(dimension, vocabularies, clause, pool))
         pred_start.append(len(preds))
         words += sorted(vocabularies.words.add(word) for word in clause.words)
         word_start.append(len(words))
@@ -113,10 +115,9 @@ def encode_clauses(schema: Schema, vocabularies: Vocabularies, clauses: Sequence
 
 
 def _predicates(
-    schema: Schema, vocabularies: Vocabularies, clause: Clause, pool: list[int]
+    dimension: dict[str, int], vocabularies: Vocabularies, clause: Clause, pool: list[int]
 ) -> Iterable[tuple[int, int, float, float]]:
     """(dimension, kind, lo, hi) of each predicate that is not a box, word or residue; sets of codes are appended to `pool`."""
-    dimension = dimensions(schema)
     for name, (lo, hi) in clause.ranges.items():
         yield dimension[name], RANGE, lo, hi
     for kind, sets in ((IN, clause.within), (NOT_IN, clause.without)):
@@ -142,31 +143,88 @@ def dimensions(schema: Schema) -> dict[str, int]:
     return result
 
 
+def take_clauses(columns: ClauseColumns, clause: NDArray[np.int64], owner: NDArray[np.int32]) -> ClauseColumns:
+    """The clauses numbered `clause`, in that order and as often as named, with these owners. The pool is shared."""
+    pred_start, pred = ragged_take(columns.pred_start, clause)
+    word_start, word = ragged_take(columns.word_start, clause)
+    return ClauseColumns(
+        owner=owner,
+        pred_start=pred_start,
+        pred_dim=columns.pred_dim[pred],
+        pred_kind=columns.pred_kind[pred],
+        pred_lo=columns.pred_lo[pred],
+        pred_hi=columns.pred_hi[pred],
+        pool=columns.pool,
+        box=columns.box[clause],
+        word_start=word_start,
+        word=columns.word[word],
+        residue=columns.residue[clause],
+    )
+
+
+def ragged_take(start: NDArray[np.int64], row: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(starts, element numbers) of the rows `row` of a ragged array whose row r is elements [start[r], start[r + 1])."""
+    count = start[row + 1] - start[row]
+    taken = starts(count)
+    element = np.arange(taken[-1]) + np.repeat(start[row] - taken[:-1], count)
+    return taken, element
+
+
+def starts(count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each row of a ragged array begins, given how many elements each has, and the end of the last."""
+    start = np.zeros(len(count) + 1, np.int64)
+    np.cumsum(count, out=start[1:])
+    return start
+
+
 def encode_events(schema: Schema, vocabularies: Vocabularies, events: Sequence[Values]) -> EventColumns:
     """Arrays of events given as normalised values. Nothing is added to the vocabularies."""
-    width = len(schema.ranges) + 2
-    value = np.full((len(events), width), np.nan)
-    box = np.full((len(events), 4), MISSING_BOX)
-    words, word_start = list[int](), [0]
+    encoder = EventEncoder(schema, vocabularies)
+    value = np.empty((len(events), encoder.value.shape[1]))
+    box = np.empty((len(events), 4))
+    words, word_start = list[NDArray[np.int32]](), [0]
     for row, values in enumerate(events):
-        value[row], box[row], codes = encode_event(schema, vocabularies, values)
-        words += codes
-        word_start.append(len(words))
-    return EventColumns(value, box, np.asarray(word_start, np.int64), np.asarray(words, np.int32))
+        one = encoder(values)
+        value[row], box[row] = one.value[0], one.box[0]
+        words.append(one.word)
+        word_start.append(word_start[-1] + len(one.word))
+    word = np.concatenate(words) if words else _NO_WORD
+    return EventColumns(value, box, np.asarray(word_start, np.int64), word)
 
 
-def encode_event(schema: Schema, vocabularies: Vocabularies, values: Values) -> tuple[list[float], Box, list[int]]:
-    """One event's row: values by dimension, box, ascending codes of its known words."""
-    row = [math.nan] * (len(schema.ranges) + 2)
-    for name, dim in schema.dimension.items():
-        if name in values:
-            category = vocabularies.categories.get(name)
-            row[dim] = values[name] if category is None else category.code(values[name])
-    box: Box = MISSING_BOX
-    codes: list[int] = []
-    if schema.place is not None and schema.place in values:
-        row[-2], box = 0.0, values[schema.place]
-    if schema.words is not None and schema.words in values:
-        row[-1] = 0.0
-        codes = sorted(code for code in vocabularies.words.codes(values[schema.words]) if code >= 0)
-    return row, box, codes
+class EventEncoder:
+    """Encodes one event at a time, into arrays that the next call overwrites. Nothing is added to the vocabularies."""
+
+    def __init__(self, schema: Schema, vocabularies: Vocabularies) -> None:
+        self.value = np.empty((1, len(schema.ranges) + 2))
+        self.box = np.empty((1, 4))
+        # A memoryview writes a cell at a third of an array's cost.
+        self._cell: Any = self.value.reshape(-1).data
+        self._corner: Any = self.box.reshape(-1).data
+        self._word_start = np.zeros(2, np.int64)
+        self._dimension = schema.dimension
+        self._categories = vocabularies.categories
+        self._words = vocabularies.words
+        self._place, self._about = schema.place, schema.words
+        self._presence = len(schema.ranges)
+
+    def __call__(self, values: Values) -> EventColumns:
+        self.value.fill(math.nan)
+        cell, dimension = self._cell, self._dimension
+        box, word = MISSING_BOX, _NO_WORD
+        for name, value in values.items():
+            if name in dimension:
+                category = self._categories.get(name)
+                cell[dimension[name]] = value if category is None else category.code(value)
+            elif name == self._place:
+                cell[self._presence], box = 0.0, value
+            elif name == self._about:
+                cell[self._presence + 1] = 0.0
+                word = np.array(sorted(code for code in self._words.codes(value) if code >= 0), np.int32)
+        corner = self._corner
+        corner[0], corner[1], corner[2], corner[3] = box
+        self._word_start[1] = len(word)
+        return EventColumns(self.value, self.box, self._word_start, word)
+
+
+_NO_WORD = np.empty(0, np.int32)

@@ -18,6 +18,7 @@ import base64
 import binascii
 import json
 import math
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ TEXT_LIMIT = 1_000_000
 
 PLACE_FORMS = "(x, y), (xmin, ymin, xmax, ymax), the same as an object with these names, or a GeoJSON geometry"
 
-_INFINITY = math.inf
+_LARGEST = sys.float_info.max
+_PLAIN_NUMBERS = (float, int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,8 @@ class EventReader:
         others = []
         numbers, readers = self._numbers, self._readers
         for name, value in source.items():
-            if name in numbers and value.__class__ is float and -_INFINITY < value < _INFINITY:
-                values[name] = value
+            if name in numbers and value.__class__ in _PLAIN_NUMBERS and -_LARGEST <= value <= _LARGEST:
+                values[name] = float(value)
             elif name not in readers:
                 others.append(name)
             elif value is not None:
@@ -278,9 +280,9 @@ def read_number(name: str, value: Any) -> float:
     if isinstance(value, int | float | np.integer | np.floating | Decimal) and not isinstance(value, bool):
         try:
             number = float(value)
-        except OverflowError:
-            number = _INFINITY
-        if -_INFINITY < number < _INFINITY:
+        except (OverflowError, ValueError):
+            number = math.nan
+        if math.isfinite(number):
             return number
     raise EventError(f"{name} is {shown(value)}: a finite number is accepted")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -46,9 +46,17 @@ class Vocabulary:
 
     @staticmethod
     def _encode(strings: pa.Array, code: Callable[[str], int]) -> NDArray[np.int32]:
-        encoded = strings.dictionary_encode() if not pa.types.is_dictionary(strings.type) else strings
-        distinct: Sequence[str] = encoded.dictionary.to_pylist()
-        table = np.fromiter((code(s) for s in distinct), np.int32, len(distinct))
-        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        indices, distinct = distinct_strings(strings)
+        table = np.fromiter((code(string) for string in distinct), np.int32, len(distinct))
         codes: NDArray[np.int32] = np.append(table, np.int32(UNKNOWN))[indices]
         return codes
+
+
+def distinct_strings(strings: pa.Array) -> tuple[NDArray[np.int64], list[str]]:
+    """(index into the distinct strings, -1 for null; the distinct strings) of an Arrow string or dictionary array."""
+    if pa.types.is_dictionary(strings.type):
+        # A dictionary may hold strings that no row uses, and nulls.
+        strings = strings.cast(strings.type.value_type)
+    encoded = strings.dictionary_encode()
+    indices: NDArray[np.int64] = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return indices, encoded.dictionary.to_pylist()
