@@ -1,0 +1,70 @@
+"""How fast subscriptions are compiled: five-predicate CQL2 filters a second, text and JSON, beside cql2's parse alone."""
+
+from __future__ import annotations
+
+import json
+import platform
+import random
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import cql2
+
+from tidings import Category, Number, Place, Schema, Time, Words
+from tidings.model.filter import compile_filter
+
+RESULT = Path(__file__).parent / "results" / "compile.json"
+SCHEMA = Schema({"price": Number(0, 10_000), "brand": Category(), "place": Place(), "about": Words(), "made": Time()})
+FILTERS, REPEATS, SEED = 5_000, 5, 1
+
+
+def five_predicates(random_state: random.Random) -> str:
+    price, x, y = random_state.randrange(10_000), random_state.uniform(-170, 170), random_state.uniform(-80, 80)
+    first, second = random_state.randrange(5000), random_state.randrange(5000)
+    return (
+        f"price <= {price} AND brand = 'brand{random_state.randrange(500)}' "
+        f"AND A_CONTAINS(about, ('word{first}', 'word{second}')) "
+        f"AND S_INTERSECTS(place, BBOX({x:.4f}, {y:.4f}, {x + 1:.4f}, {y + 1:.4f})) "
+        f"AND made >= TIMESTAMP('2026-{random_state.randrange(1, 13):02}-01T00:00:00Z')"
+    )
+
+
+def rate(work: Callable[[Any], object], inputs: Sequence[Any]) -> list[float]:
+    """Inputs a second of process time, once a repeat."""
+    rates = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        for item in inputs:
+            work(item)
+        rates.append(len(inputs) / (time.process_time() - start))
+    return rates
+
+
+def main() -> None:
+    random_state = random.Random(SEED)
+    texts = [five_predicates(random_state) for _ in range(FILTERS)]
+    trees = [cql2.parse_text(text).to_json() for text in texts]
+    rates = {
+        "cql2 parse only, text": rate(lambda text: cql2.parse_text(text).to_json(), texts),
+        "compile_filter, text": rate(lambda text: compile_filter(SCHEMA, text), texts),
+        "compile_filter, JSON text": rate(lambda text: compile_filter(SCHEMA, text), [json.dumps(tree) for tree in trees]),
+        "compile_filter, dict": rate(lambda tree: compile_filter(SCHEMA, tree), trees),
+    }
+    for name, values in rates.items():
+        print(f"{name:28} {max(values):10,.0f} filters/s (worst of {REPEATS}: {min(values):,.0f})")
+    facts = {
+        "python": platform.python_version(),
+        "cql2": version("cql2"),
+        "machine": platform.machine(),
+        "seed": SEED,
+        "filters": FILTERS,
+    }
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(json.dumps({**facts, "filters_per_second": rates}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
