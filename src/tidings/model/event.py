@@ -63,8 +63,8 @@ class EventReader:
             )
         self.schema = schema
         self.key = key
-        self._id_field = "id" if key is None else key
-        self._id_alone = [self._id_field]
+        self.id_field = "id" if key is None else key
+        self._id_alone = [self.id_field]
         self._numbers = frozenset(name for name, attribute in schema.items() if isinstance(attribute, Number))
         self._readers = {name: value_reader(name, attribute) for name, attribute in schema.items()}
 
@@ -73,12 +73,12 @@ class EventReader:
         if isinstance(source, str | bytes | bytearray | memoryview):
             source = parse_json(source)
         if not isinstance(source, Mapping):
-            raise EventError(f"event {shown(source)} is a {type(source).__name__}: an event is an object with named attributes")
+            raise EventError(f"event {shown(source)} ({type(source).__name__}): an event is an object with named attributes")
         if "specversion" in source and "specversion" not in self._readers:
             return self._cloud_event(source)
         if source.get("type") == "Feature" and ("type" not in self._readers or "geometry" in source):
             return self._feature(source)
-        return self._plain(source, source.get(self._id_field))
+        return self._plain(source, source.get(self.id_field))
 
     def batch(self, source: object) -> tuple[list[Event], list[tuple[int, str]]]:
         """The events of a batch that can be read, and (row, sentence) of those that cannot: see `read_events`."""
@@ -116,7 +116,7 @@ class EventReader:
         deleted = False
         for name in others:
             value = source[name]
-            if name == self._id_field:
+            if name == self.id_field:
                 continue
             if name == "time":
                 time = read_time("time", value)
@@ -155,7 +155,7 @@ class EventReader:
             if properties.get(self.schema.place) is not None:
                 raise EventError(f"{self.schema.place} stands in properties and geometry gives it too: one of the two is accepted")
             properties = {**properties, self.schema.place: geometry}
-        event_id = properties.get(self._id_field)
+        event_id = properties.get(self.id_field)
         return self._plain(properties, source.get("id") if event_id is None else event_id)
 
     def _id(self, value: object) -> str:
@@ -163,7 +163,7 @@ class EventReader:
             if self.key is not None:
                 raise EventError(f"{self.key} is missing: it is this topic's key, a string that is not empty")
             return uuid.uuid4().hex
-        return read_id(self._id_field, value)
+        return read_id(self.id_field, value)
 
     def _deleted(self, value: object) -> bool:
         if isinstance(value, bool):
@@ -171,7 +171,7 @@ class EventReader:
         raise EventError(f"deleted is {shown(value)}: true or false is accepted")
 
     def _unknown(self, name: object, value: object) -> EventError:
-        known = ", ".join([self._id_field, *self.schema, "time", "expires", *(["deleted"] if self.key is not None else [])])
+        known = ", ".join([self.id_field, *self.schema, "time", "expires", *(["deleted"] if self.key is not None else [])])
         return EventError(f"attribute {shown(name)} (with value {shown(value)}) is unknown: this topic's events have {known}")
 
 
@@ -345,7 +345,7 @@ def read_place(name: str, value: object, plane: bool) -> Box:
 def _inverted(name: str, box: Box, plane: bool) -> EventError:
     if not plane and box[0] > box[2] and box[1] <= box[3]:
         return EventError(
-            f"{name} is {box}: an event's box across the 180th meridian (xmin > xmax) is not accepted; give a point, or two events"
+            f"{name} is {box}: a box across the 180th meridian (xmin > xmax) is not accepted here; give each side its own"
         )
     return EventError(f"{name} is {box}: a box has xmin <= xmax and ymin <= ymax")
 
