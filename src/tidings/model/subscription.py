@@ -18,8 +18,9 @@ import numpy as np
 from tidings.errors import EventError, NeverMatchesWarning, SubscriptionError, shown
 from tidings.model.clause import Clause, Values
 from tidings.model.event import parse_json, read_id, read_number, read_text, read_time
-from tidings.model.filter import compile_filter
+from tidings.model.filter import compile_filter, compile_residue
 from tidings.model.linear import Linear, parse_linear
+from tidings.model.operands import compile_number
 from tidings.model.schema import Schema
 from tidings.model.window import Window, parse_window
 
@@ -32,7 +33,8 @@ class Subscription:
 
     The score of a match is `score`, plus `terms` (coefficient by attribute) for a score that depends on the event; `score_source`
     is then its text. `k` None lets every match through; `by` is the relevance, None the score; `error` is the probability sigma
-    that the bounded queue may err, None exact. `expires` is in microseconds since 1970-01-01 UTC.
+    that the bounded queue may err, None exact. `expires` and `since`, when a topic took it in, are in microseconds since
+    1970-01-01 UTC.
     """
 
     id: str
@@ -49,6 +51,7 @@ class Subscription:
     expires: int | None = None
     owner: str | None = None
     error: float | None = None
+    since: int | None = None
 
     def score_of(self, values: Values) -> float:
         return Linear(self.score, self.terms)(values)
@@ -119,7 +122,7 @@ def to_record(subscription: Subscription) -> dict[str, Any]:
     else:
         record["clauses"] = [clause_to_record(clause) for clause in subscription.clauses]
     record["score"] = subscription.score if subscription.score_source is None else subscription.score_source
-    plain = {name: getattr(subscription, name) for name in ("k", "by", "expires", "owner", "error")}
+    plain = {name: getattr(subscription, name) for name in ("k", "by", "expires", "owner", "error", "since")}
     plain["weights"] = dict(subscription.weights) or None
     plain["similarity"] = None if subscription.similarity is None else list(subscription.similarity)
     plain["window"] = None if subscription.window is None else str(subscription.window)
@@ -130,19 +133,19 @@ def from_record(schema: Schema, record: Mapping[str, Any]) -> Subscription:
     """The inverse of `to_record`."""
     fields = dict(record)
     name, expires, clauses = fields.pop("id"), fields.pop("expires", None), fields.pop("clauses", None)
+    since = fields.pop("since", None)
     source = fields.pop("filter", None)
     if clauses is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NeverMatchesWarning)
             source, compiled = _read_filter(schema, source)
     else:
-        compiled = tuple(clause_from_record(clause) for clause in clauses)
-    return Subscription(id=name, clauses=compiled, filter=source, expires=expires, **read_ranking(schema, fields))
+        compiled = tuple(clause_from_record(schema, clause) for clause in clauses)
+    return Subscription(id=name, clauses=compiled, filter=source, expires=expires, since=since, **read_ranking(schema, fields))
 
 
 def clause_to_record(clause: Clause) -> dict[str, Any]:
-    """A clause without residue, its empty parts left out; null is an open end of a range."""
-    assert not clause.residue, "a residue is compiled from a filter and stored as that"
+    """A clause, its empty parts left out; null is an open end of a range, a residue is its source."""
     ranges = {name: [_bounded(lo), _bounded(hi)] for name, (lo, hi) in clause.ranges.items()}
     record = {
         "ranges": ranges,
@@ -152,11 +155,12 @@ def clause_to_record(clause: Clause) -> dict[str, Any]:
         "present": sorted(clause.present),
         "box": None if clause.box is None else [_bounded(end) for end in clause.box],
         "words": sorted(clause.words),
+        "residue": [residue.source for residue in clause.residue],
     }
     return {name: part for name, part in record.items() if part}
 
 
-def clause_from_record(record: Mapping[str, Any]) -> Clause:
+def clause_from_record(schema: Schema, record: Mapping[str, Any]) -> Clause:
     ranges = {name: (_open(lo, -math.inf), _open(hi, math.inf)) for name, (lo, hi) in record.get("ranges", {}).items()}
     box = record.get("box")
     return Clause(
@@ -169,6 +173,7 @@ def clause_from_record(record: Mapping[str, Any]) -> Clause:
         if box is None
         else (_open(box[0], -math.inf), _open(box[1], -math.inf), _open(box[2], math.inf), _open(box[3], math.inf)),
         words=frozenset(record.get("words", ())),
+        residue=tuple(compile_residue(schema, source) for source in record.get("residue", ())),
     )
 
 
@@ -220,9 +225,13 @@ def _k(schema: Schema, value: object) -> dict[str, Any]:
 
 
 def _by(schema: Schema, value: object) -> dict[str, Any]:
+    """An expression, kept as text; or an object, kept as its JSON, which `rank.relevance` reads and may refuse."""
+    if isinstance(value, Mapping):
+        return {"by": json.dumps(value)}
     if not isinstance(value, str):
-        raise SubscriptionError(f"by is {shown(value)}: a linear expression of attributes is accepted, as '-price'")
-    parse_linear(schema, "by", value)
+        raise SubscriptionError(f"by is {shown(value)}: an expression as '-price' or an object as {{'near': ...}} is accepted")
+    if not value.lstrip().startswith("{"):
+        compile_number(schema, value)
     return {"by": value}
 
 

@@ -1,0 +1,89 @@
+"""Taking, joining and reading back rows of ClauseColumns, without a Python loop over clauses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.model.arrays import IN, NO_BOX, NOT_IN, NULL, ClauseColumns, Vocabularies, dimensions, starts, take_clauses
+from tidings.model.clause import Box, Clause
+from tidings.model.schema import Category, Schema
+
+Index = NDArray[np.int64]
+
+
+def gather_clauses(clauses: ClauseColumns, rows: NDArray[np.integer]) -> ClauseColumns:
+    """The given clauses, in the given order, with a pool of their own. Owners stay as they are."""
+    return _pack_pool(take_clauses(clauses, np.asarray(rows, np.int64), clauses.owner[rows]))
+
+
+def _pack_pool(clauses: ClauseColumns) -> ClauseColumns:
+    """Drop the codes that no predicate points to any more."""
+    sets = np.flatnonzero((clauses.pred_kind == IN) | (clauses.pred_kind == NOT_IN))
+    first = clauses.pred_lo[sets].astype(np.int64)
+    length = clauses.pred_hi[sets].astype(np.int64)
+    offset = starts(length)
+    source = np.repeat(first - offset[:-1], length) + np.arange(offset[-1])
+    clauses.pred_lo[sets] = offset[:-1]
+    return replace(clauses, pool=clauses.pool[source])
+
+
+def concat_clauses(parts: Sequence[ClauseColumns], owner_base: Sequence[int]) -> ClauseColumns:
+    """All clauses one after another; the owners of part i are moved up by owner_base[i]."""
+    pools = np.cumsum([0, *(len(part.pool) for part in parts)])
+    lows = []
+    for part, base in zip(parts, pools, strict=False):
+        is_set = (part.pred_kind == IN) | (part.pred_kind == NOT_IN)
+        lows.append(np.where(is_set, part.pred_lo + base, part.pred_lo))
+    return ClauseColumns(
+        owner=np.concatenate([part.owner + np.int32(base) for part, base in zip(parts, owner_base, strict=True)]).astype(np.int32),
+        pred_start=_join_starts([part.pred_start for part in parts]),
+        pred_dim=np.concatenate([part.pred_dim for part in parts]),
+        pred_kind=np.concatenate([part.pred_kind for part in parts]),
+        pred_lo=np.concatenate(lows),
+        pred_hi=np.concatenate([part.pred_hi for part in parts]),
+        pool=np.concatenate([part.pool for part in parts]),
+        box=np.concatenate([part.box for part in parts]),
+        word_start=_join_starts([part.word_start for part in parts]),
+        word=np.concatenate([part.word for part in parts]),
+        residue=np.concatenate([part.residue for part in parts]),
+    )
+
+
+def _join_starts(starts: Sequence[Index]) -> Index:
+    bases = np.cumsum([0, *(start[-1] for start in starts)])
+    return np.concatenate([[0], *(start[1:] + base for start, base in zip(starts, bases, strict=False))]).astype(np.int64)
+
+
+def decode_clause(schema: Schema, vocabularies: Vocabularies, clauses: ClauseColumns, row: int) -> Clause:
+    """The clause that row `row` was encoded from, without its residue."""
+    names = {dim: name for name, dim in dimensions(schema).items()}
+    ranges, within, without = dict[str, tuple[float, float]](), dict[str, frozenset[str]](), dict[str, frozenset[str]]()
+    nulls, present = set[str](), set[str]()
+    for p in range(clauses.pred_start[row], clauses.pred_start[row + 1]):
+        name, kind, lo, hi = names[clauses.pred_dim[p]], clauses.pred_kind[p], float(clauses.pred_lo[p]), float(clauses.pred_hi[p])
+        if kind == NULL:
+            nulls.add(name)
+        elif kind in (IN, NOT_IN):
+            strings = frozenset(vocabularies.categories[name].strings[code] for code in clauses.pool[int(lo) : int(lo + hi)])
+            (within if kind == IN else without)[name] = strings
+        elif lo == -np.inf and hi == np.inf:
+            present.add(name)
+        elif isinstance(schema[name], Category):
+            within[name] = frozenset({vocabularies.categories[name].strings[int(lo)]})
+        else:
+            ranges[name] = (lo, hi)
+    box: Box = tuple(clauses.box[row].tolist())
+    codes = clauses.word[clauses.word_start[row] : clauses.word_start[row + 1]]
+    return Clause(
+        ranges=ranges,
+        within=within,
+        without=without,
+        nulls=frozenset(nulls),
+        present=frozenset(present),
+        box=None if box == NO_BOX else box,
+        words=frozenset(vocabularies.words.strings[code] for code in codes),
+    )
