@@ -87,7 +87,7 @@ def operand(schema: Schema, node: Node, op: str) -> Operand:
         if inner in _FOLDS:
             return _folded(schema, node, inner)
         if inner is not None:
-            raise FilterError(f"operator {inner!r} is not one whose result {op!r} can compare")
+            raise FilterError(f"operator {inner!r} cannot stand beside {op!r}: arithmetic, CASEI and ACCENTI can")
     raise FilterError(f"operator {op!r} takes attributes, numbers, strings and times, not {shown(node)}")
 
 

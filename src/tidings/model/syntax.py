@@ -75,17 +75,17 @@ def check_depth(tree: Node) -> None:
 
 
 def _check_operator_depth(tree: Node) -> None:
-    level, depth = [tree], 0
+    level, depth = [tree] if isinstance(tree, Mapping) else [], 0
     while level:
         depth += 1
         if depth > DEPTH_LIMIT:
             _too_deep()
-        level = [child for node in level if isinstance(node, Mapping) for child in _operands(node)]
+        level = [child for node in level for child in _operands(node)]
 
 
 def _operands(node: Mapping[str, Any]) -> list[Node]:
     args = node.get("args")
-    return [child for child in args if isinstance(child, Mapping)] if isinstance(args, list | tuple) else []
+    return [child for child in args if isinstance(child, Mapping) and "args" in child] if isinstance(args, list | tuple) else []
 
 
 def _children(node: Node) -> list[Node]:
