@@ -1,0 +1,110 @@
+"""What a subscription with its own k and window hears, straight from the definition: every list is recomputed at every instant.
+
+The history is a sequence of acts. An act at time t first moves the clock to t, stopping at every instant at which some candidate
+leaves; a publication then takes the next number and joins. After each of these steps every subscription's list is looked at, and
+whoever stands in it for the first time is notified. A publication that is older than the clock is taken with its own time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+BEGINNING = -(2**62)
+
+Notice = tuple[str, str, float, int, str, int]
+"""(subscription, event, relevance, rank, why, at); rank 0 where there is no k."""
+
+
+class Published(NamedTuple):
+    event: str
+    relevance: float
+    time: int
+    expires: int | None
+    number: int
+
+
+@dataclass
+class Interest:
+    k: int | None
+    duration: int | None
+    count: int | None
+    since: int
+    longest: int | None = None
+    """The length of the probabilistic queue; None keeps every match."""
+    matches: list[Published] = field(default_factory=list)
+    told: set[int] = field(default_factory=set)
+
+    def is_candidate(self, match: Published, time: int, number: int) -> bool:
+        return (
+            match.time > self.since
+            and (self.duration is None or match.time > time - self.duration)
+            and (self.count is None or match.number > number - self.count)
+            and (match.expires is None or time < match.expires)
+        )
+
+    def candidates(self, time: int, number: int) -> list[Published]:
+        live = [match for match in self.matches if self.is_candidate(match, time, number)]
+        return sorted(live, key=lambda match: (-match.relevance, match.time, match.event, match.number))
+
+    def top(self, time: int, number: int) -> list[Published]:
+        return self.candidates(time, number)[: self.k]
+
+    def leaves(self, match: Published) -> list[int]:
+        ends = [] if match.expires is None else [match.expires]
+        return ends if self.duration is None else [*ends, match.time + self.duration]
+
+
+class WindowsOracle:
+    """`queue_length(k, error, count)` gives the longest probabilistic queue; only subscriptions with an error need it."""
+
+    def __init__(self, queue_length: Callable[[int, float, int | None], int] | None = None) -> None:
+        self.clock = BEGINNING
+        self.number = 0
+        self.interests: dict[str, Interest] = {}
+        self._queue_length = queue_length
+
+    def activate(
+        self, subscription: str, k: int | None, duration: int | None, count: int | None, time: int, error: float | None = None
+    ) -> None:
+        longest = None
+        if error is not None and k and self._queue_length is not None:
+            longest = self._queue_length(k, error, count)
+        self.interests[subscription] = Interest(k, duration, count, time, longest)
+
+    def deactivate(self, subscription: str) -> None:
+        del self.interests[subscription]
+
+    def advance(self, time: int) -> list[Notice]:
+        ends = {end for i in self.interests.values() for match in i.matches for end in i.leaves(match) if self.clock < end <= time}
+        notices = []
+        for end in sorted(ends):
+            self.clock = end
+            notices += self._look(None)
+        self.clock = max(self.clock, time)
+        return notices
+
+    def publish(self, event: str, time: int, expires: int | None, concerned: Sequence[tuple[str, float]]) -> list[Notice]:
+        notices = self.advance(time)
+        self.number += 1
+        for subscription, relevance in concerned:
+            self.interests[subscription].matches.append(Published(event, relevance, time, expires, self.number))
+        return notices + self._look(self.number)
+
+    def top(self, subscription: str, time: int) -> list[tuple[str, float]]:
+        best = self.interests[subscription].top(max(time, self.clock), self.number)
+        return [(match.event, match.relevance) for match in best]
+
+    def _look(self, published: int | None) -> list[Notice]:
+        notices: list[Notice] = []
+        for subscription, interest in self.interests.items():
+            if interest.longest is not None:
+                interest.matches = interest.candidates(self.clock, self.number)[: interest.longest]
+            for position, match in enumerate(interest.top(self.clock, self.number)):
+                if match.number not in interest.told:
+                    interest.told.add(match.number)
+                    why = "entered" if match.number == published else "promoted"
+                    rank = 0 if interest.k is None else position + 1
+                    notices.append((subscription, match.event, match.relevance, rank, why, self.clock))
+        return notices
