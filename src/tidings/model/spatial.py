@@ -7,7 +7,6 @@ lines between points are straight in the coordinates, not great circles.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +18,8 @@ from tidings.errors import FilterError
 from tidings.model.clause import Box, touches
 from tidings.model.schema import Place
 
+COORDINATE_LIMIT = 1e100
+"""Beyond it the products that shapely judges by overflow."""
 INVERSE = {
     "s_intersects": "s_intersects",
     "s_disjoint": "s_disjoint",
@@ -77,6 +78,8 @@ def read_region(name: str, place: Place, node: Any) -> Region:
     geometry = _read_geometry(name, node)
     box: Box = tuple(map(float, geometry.bounds))  # type: ignore[assignment]
     _check_coordinates(name, place, box)
+    if not geometry.is_valid:
+        raise FilterError(f"attribute {name!r}: the {node['type']} is not valid: {shapely.is_valid_reason(geometry)}")
     exact = geometry.geom_type == "Point" or (geometry.geom_type == "Polygon" and geometry.equals(geometry_of(box)))
     return Region((box,), exact, geometry)
 
@@ -97,8 +100,8 @@ def _read_box(name: str, place: Place, numbers: Any) -> tuple[Box, ...]:
 
 
 def _check_coordinates(name: str, place: Place, box: Box) -> None:
-    if not all(map(math.isfinite, box)):
-        raise FilterError(f"attribute {name!r}: a coordinate in {box!r} is not a finite number")
+    if not all(abs(coordinate) <= COORDINATE_LIMIT for coordinate in box):
+        raise FilterError(f"attribute {name!r}: a coordinate in {box!r} is not a number within {COORDINATE_LIMIT}")
     if not place.plane and not all(-180 <= x <= 180 for x in (box[0], box[2])):
         raise FilterError(f"attribute {name!r}: {box!r} has a longitude outside [-180, 180]")
     if not place.plane and not all(-90 <= y <= 90 for y in (box[1], box[3])):
@@ -109,13 +112,11 @@ def _read_geometry(name: str, node: Any) -> Any:
     try:
         geometry = shapely.geometry.shape(node)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, shapely.errors.ShapelyError) as error:
-        raise FilterError(f"attribute {name!r}: the {node['type']} cannot be read: {error}") from None
+        raise FilterError(f"attribute {name!r}: the {node['type']} cannot be read: {str(error).strip()}") from None
     if geometry.has_z:
         raise FilterError(
             f"attribute {name!r}: the {node['type']} has heights, which are not modelled: two coordinates are accepted"
         )
     if geometry.is_empty:
         raise FilterError(f"attribute {name!r}: the {node['type']} is empty")
-    if not geometry.is_valid:
-        raise FilterError(f"attribute {name!r}: the {node['type']} is not valid: {shapely.is_valid_reason(geometry)}")
     return geometry

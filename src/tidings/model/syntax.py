@@ -111,7 +111,7 @@ def _canonical(tree: Any) -> Node:
     try:
         return cql2.Expr(tree).to_json()
     except Exception as error:  # cql2 raises plain Exception
-        raise FilterError(f"the filter is not CQL2 JSON: {error}") from error
+        raise FilterError(f"the filter is not CQL2 JSON: {str(error).strip()}") from error
 
 
 def _parse_piece(text: str) -> Node:
