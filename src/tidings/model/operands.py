@@ -118,7 +118,7 @@ def finite(number: float) -> float:
     except OverflowError:
         value = math.inf
     if not math.isfinite(value):
-        raise FilterError(f"the number {value} in the filter: a number in a filter is finite")
+        raise FilterError(f"the number {value}: a finite number is accepted")
     return value
 
 
@@ -226,7 +226,7 @@ def _constant(apply: Callable[[float, float], float], left: _Number, right: _Num
     try:
         number = finite(apply(left.value({}), right.value({})))
     except ArithmeticError:
-        raise FilterError("a constant in the filter divides by zero or overflows: a number in a filter is finite") from None
+        raise FilterError("a constant divides by zero or overflows: a finite number is accepted") from None
     return _Number(NOTHING, lambda values: number)
 
 
@@ -265,7 +265,7 @@ def _linear_step(
         return _ARITHMETIC[op](left[0], right[0]), {}
     if op == "*" and not (left[1] and right[1]):
         factor, (base, terms) = (left[0], right) if not left[1] else (right[0], left)
-        return factor * base, {n: factor * c for n, c in terms.items()}
+        return factor * base + 0.0, {n: factor * c for n, c in terms.items()}
     if op == "/" and not right[1] and right[0] != 0.0:
         return left[0] / right[0], {n: c / right[0] for n, c in left[1].items()}
     return None

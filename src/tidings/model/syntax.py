@@ -216,4 +216,4 @@ def _too_deep() -> NoReturn:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise FilterError(f"the filter holds {name}: a number in a filter is finite")
+    raise FilterError(f"the filter holds {name}: a finite number is accepted")
