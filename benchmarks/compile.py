@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 import cql2
 
+from experiments.report import provenance
 from tidings import Category, Number, Place, Schema, Time, Words
 from tidings.model.filter import compile_filter
 
@@ -55,13 +55,7 @@ def main() -> None:
     }
     for name, values in rates.items():
         print(f"{name:28} {max(values):10,.0f} filters/s (worst of {REPEATS}: {min(values):,.0f})")
-    facts = {
-        "python": platform.python_version(),
-        "cql2": version("cql2"),
-        "machine": platform.machine(),
-        "seed": SEED,
-        "filters": FILTERS,
-    }
+    facts = {**provenance(), "cql2": version("cql2"), "seed": SEED, "filters": FILTERS}
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(json.dumps({**facts, "filters_per_second": rates}, indent=1) + "\n")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import cql2
 
+from experiments.report import markdown
 from tidings import Category, Number, Place, Schema, Time, Words
 from tidings.errors import FilterError, NeverMatchesWarning
 from tidings.model.clause import Clause
@@ -210,8 +211,7 @@ def _operator(tree: dict[str, Any]) -> str:
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [header, ("---",) * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return markdown([dict(zip(header, row, strict=True)) for row in rows])
 
 
 def _short(text: str) -> str:
