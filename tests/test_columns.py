@@ -437,7 +437,7 @@ def test_refused_subscription_columns(columns: dict[str, list[Any]], sentence: s
         ({"k": [-1]}, "row 0: k is -1: a whole number from 0"),
         ({"window": ["soon"]}, "row 0: window is 'soon': a duration above 0"),
         ({"window": [0]}, "row 0: window is 0: a duration above 0"),
-        ({"by": ["prize"]}, "row 0: by is 'prize': a linear expression"),
+        ({"by": ["prize"]}, "row 0: by is 'prize': an expression as '-price'"),
         ({"score": ["prize"]}, "row 0: score is 'prize': a linear expression"),
         ({"score": [math.inf]}, "row 0: score is inf: a finite number is accepted"),
         ({"error": [1.0]}, "row 0: error is 1.0: a number above 0 and below 1"),

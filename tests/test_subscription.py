@@ -128,7 +128,7 @@ BAD = [
     ({"window": "9999999999999999 weeks"}, "window is '9999999999999999 weeks'"),
     ({"window": "9" * 10_000_000}, "window is '999"),
     ({"by": 3}, "by is 3: an expression as"),
-    ({"by": "cheapest"}, "cheapest"),
+    ({"by": "cheapest"}, "by is 'cheapest': an expression as '-price' or an object"),
     ({"expires": "soon"}, "expires: 'soon' is not a time"),
     ({"owner": 3}, "owner is 3: a string is accepted"),
     ({"error": 0}, "error is 0: a number above 0 and below 1 is accepted"),

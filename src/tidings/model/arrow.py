@@ -188,7 +188,7 @@ class TableReader:
 
     def _refuse_repeated(self, name: str, ids: pa.Array) -> None:
         """Mark every good row whose id an earlier good row has."""
-        if pc.count_distinct(ids).as_py() == len(ids) - ids.null_count:
+        if len(ids.drop_null().unique()) == len(ids) - ids.null_count:
             return
         index, _ = distinct_strings(ids)
         good = np.flatnonzero((index >= 0) & ~self.bad)
@@ -291,15 +291,21 @@ class TableReader:
         count = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         flat = column.flatten()
         index, distinct = distinct_strings(flat.cast(pa.string()) if pa.types.is_null(flat.type) else flat)
+        if flat.null_count or max(map(len, distinct), default=0) * int(count.max(initial=0)) > TEXT_LIMIT:
+            count, index = self._checked_lists(name, count, index, distinct)
+        return count, index, distinct
+
+    def _checked_lists(
+        self, name: str, count: NDArray[np.int64], index: NDArray[np.int64], distinct: list[str]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Refuse rows with a null or too much text; (elements a row, index) of the strings that are there."""
         row = np.repeat(np.arange(len(count)), count)
-        bad = np.zeros(len(count), np.bool_)
-        bad[row[index < 0]] = True
-        if sum(map(len, distinct)) > TEXT_LIMIT or len(flat) > TEXT_LIMIT:
-            size = np.array([*map(len, distinct), 0])[index]
-            bad |= np.bincount(row, weights=size, minlength=len(count)) > TEXT_LIMIT
-        self.refuse_values(name, bad, lambda name, value: read_words(name, value, "as-is"))
+        size = np.array([*map(len, distinct), 0])[index]
+        bad = np.bincount(row, weights=size, minlength=len(count)) > TEXT_LIMIT
         known = index >= 0
-        return np.bincount(row[known], minlength=len(count)), index[known], distinct
+        bad[row[~known]] = True
+        self.refuse_values(name, bad, lambda name, value: read_words(name, value, "as-is"))
+        return np.bincount(row[known], minlength=len(count)), index[known]
 
 
 def sorted_rows(rows: int, row: NDArray[np.int64], code: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

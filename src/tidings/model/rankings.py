@@ -36,7 +36,6 @@ from tidings.model.subscription import LARGEST_K, read_bounded, read_ranking
 from tidings.model.window import LARGEST, Window, parse_window
 
 FIELDS = ("score", "k", "window", "by", "expires", "owner", "similarity", "error")
-_WINDOWS = "a column of strings, whole numbers of events or durations"
 
 
 @dataclass(slots=True)
@@ -139,11 +138,7 @@ def _owner(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:
 
 
 def _by(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:
-    def checked(text: str) -> str:
-        parse_linear(schema, "by", text)
-        return text
-
-    return {"by": _checked_text(schema, reader, "by", checked)}
+    return {"by": _checked_text(schema, reader, "by", lambda text: str(read_ranking(schema, {"by": text})["by"]))}
 
 
 def _checked_text(schema: Schema, reader: TableReader, name: str, read: Callable[[str], str]) -> pa.Array:

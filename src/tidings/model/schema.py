@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tidings.errors import SchemaError
+from tidings.errors import SchemaError, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Number:
     hi: float = math.inf
 
     def __post_init__(self) -> None:
-        if not self.lo < self.hi:
-            raise SchemaError(f"Number({self.lo}, {self.hi}): the domain needs lo < hi")
+        if not all(isinstance(end, int | float) for end in (self.lo, self.hi)) or not self.lo < self.hi:
+            raise SchemaError(f"Number({shown(self.lo)}, {shown(self.hi)}): a domain is two numbers, lo < hi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,10 @@ class Place:
     """A point or box; longitude and latitude in degrees, or coordinates of a plane."""
 
     plane: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.plane, bool):
+            raise SchemaError(f"Place(plane={shown(self.plane)}): plane is true or false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,8 @@ class Schema(Mapping[str, Attribute]):
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Schema:
+        if not isinstance(spec, Mapping):
+            raise SchemaError(f"schema {shown(spec)}: an object with a type for each attribute is accepted")
         return cls({name: _attribute_from(name, value) for name, value in spec.items()})
 
     def to_json(self) -> str:
@@ -113,7 +119,11 @@ class Schema(Mapping[str, Attribute]):
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
-        return cls.from_dict(json.loads(text))
+        try:
+            spec = json.loads(text)
+        except ValueError as error:
+            raise SchemaError(f"the schema is broken JSON: {error}") from None
+        return cls.from_dict(spec)
 
     def to_toml(self) -> str:
         """One inline table an attribute, under `[schema]`."""
@@ -122,7 +132,15 @@ class Schema(Mapping[str, Attribute]):
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
-        return cls.from_dict(tomllib.loads(text)["schema"])
+        try:
+            spec = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SchemaError(f"the schema is broken TOML: {error}") from None
+        if "schema" not in spec:
+            raise SchemaError(
+                f"the TOML has {shown(sorted(spec))} and no [schema]: a table [schema] with a type for each attribute is accepted"
+            )
+        return cls.from_dict(spec["schema"])
 
 
 def _attribute_to_dict(attribute: Attribute) -> dict[str, Any]:
@@ -136,6 +154,8 @@ def _attribute_to_dict(attribute: Attribute) -> dict[str, Any]:
 
 def _attribute_from(name: str, spec: Any) -> Attribute:
     """`{"type": "number", "lo": 0, "hi": 9}`, or the type's name alone."""
+    if not isinstance(spec, str | Mapping):
+        raise SchemaError(f"attribute {name!r} is {shown(spec)}: a type's name, or an object with it and its options, is accepted")
     spec = {"type": spec} if isinstance(spec, str) else dict(spec)
     kind = str(spec.pop("type", "")).lower()
     if kind not in TYPES:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.errors import EventError, NeverMatchesWarning, SubscriptionError, shown
+from tidings.errors import EventError, FilterError, NeverMatchesWarning, SubscriptionError, shown
 from tidings.model.clause import Clause, Values
 from tidings.model.event import parse_json, read_id, read_number, read_text, read_time
 from tidings.model.filter import compile_filter, compile_residue
@@ -228,10 +228,14 @@ def _by(schema: Schema, value: object) -> dict[str, Any]:
     """An expression, kept as text; or an object, kept as its JSON, which `rank.relevance` reads and may refuse."""
     if isinstance(value, Mapping):
         return {"by": json.dumps(value)}
+    refusal = f"by is {shown(value)}: an expression as '-price' or an object as {{'near': ...}} is accepted"
     if not isinstance(value, str):
-        raise SubscriptionError(f"by is {shown(value)}: an expression as '-price' or an object as {{'near': ...}} is accepted")
+        raise SubscriptionError(refusal)
     if not value.lstrip().startswith("{"):
-        compile_number(schema, value)
+        try:
+            compile_number(schema, value)
+        except FilterError as error:
+            raise SubscriptionError(f"{refusal} ({error})") from None
     return {"by": value}
 
 
