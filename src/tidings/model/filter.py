@@ -56,7 +56,9 @@ def compile_filter(schema: Schema, source: str | Mapping[str, Any], limit: int =
         try:
             clauses = _Compiler(schema, limit, split=False).clauses(tree, False)
         except TooManyClauses:
-            raise FilterError(f"the filter needs more than {limit} clauses: fewer ORs inside ANDs are accepted") from None
+            raise FilterError(
+                f"the filter needs more than {limit} clauses when its ORs are multiplied out: split it into several"
+            ) from None
     if not clauses:
         warnings.warn(f"the filter {shown(source)} can never match", NeverMatchesWarning, stacklevel=2)
     return clauses
@@ -274,5 +276,5 @@ def _constant_time(node: Node) -> bool:
 
 def _named(node: Node) -> str:
     if isinstance(node, dict) and "property" in node:
-        return f"attribute {node['property']!r}"
+        return f"attribute {shown(node['property'])}"
     return shown(node)

@@ -108,7 +108,7 @@ def comparable(left: Operand, right: Operand, op: str) -> tuple[Operand, Operand
 
 def attribute_type(schema: Schema, name: str) -> Any:
     if name not in schema:
-        raise FilterError(f"attribute {name!r} is not in the schema: it has {', '.join(schema) or 'none'}")
+        raise FilterError(f"attribute {shown(name)} is not in the schema: it has {', '.join(schema) or 'none'}")
     return schema[name]
 
 

@@ -115,8 +115,13 @@ def _in(schema: Schema, node: Node) -> Predicate:
     value, items = arguments(node, 2)
     if not isinstance(items, list):
         raise FilterError(f"operator 'in' takes a list, not {shown(items)}")
-    equalities = [_comparison(schema, "=", value, item) for item in items]
-    attributes = operand(schema, value, "in").attributes.union(*(read for read, _ in equalities))
+    wanted = operand(schema, value, "in")
+    others = [comparable(wanted, operand(schema, item, "in"), "in") for item in items]
+    if wanted.kind != TIME and all(other.constant for _, other in others):
+        constants, get = frozenset(other.value({}) for _, other in others), wanted.value
+        return wanted.attributes, lambda values: get(values) in constants
+    equalities = [compared("=", left, right) for left, right in others]
+    attributes = wanted.attributes.union(*(read for read, _ in equalities))
     return attributes, lambda values: any(truth(values) for _, truth in equalities)
 
 
