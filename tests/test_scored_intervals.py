@@ -4,7 +4,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -13,7 +13,8 @@ from experiments.baselines.score_sorted_interval_tree import ScoreSortedInterval
 from experiments.baselines.scored_rtree import ScoredRTree
 from experiments.baselines.scored_segment_tree import ScoredSegmentTree
 from tidings.index.ir_tree import IRTree
-from tidings.index.oracle.intervals import IntervalOracle
+from tidings.index.oracle.intervals import IntervalOracle, event_score
+from tidings.index.scored_segments import ScoredSegments
 from tidings.index.sopt_rtree import SOPTRTree
 
 
@@ -63,12 +64,13 @@ class Rebuilt:
 STRUCTURES = {
     "SOPTRTree": lambda: Rebuilt(SOPTRTree.build),
     "IRTree": IRTree,
+    "ScoredSegments": lambda: ScoredSegments(memtable=32),
     "IntervalTree": lambda: Rebuilt(IntervalTree),
     "ScoreSortedIntervalTree": lambda: Rebuilt(ScoreSortedIntervalTree),
     "ScoredSegmentTree": lambda: Rebuilt(ScoredSegmentTree),
     "ScoredRTree": lambda: Rebuilt(ScoredRTree),
 }
-RANGES = {"SOPTRTree", "IRTree"}
+RANGES = {"SOPTRTree", "IRTree", "ScoredSegments"}
 
 ends = st.one_of(st.integers(-16, 16).map(lambda i: i / 8), st.sampled_from([-np.inf, np.inf, 0.1, np.nextafter(0.1, 1), 1e300]))
 scores = st.integers(0, 8).map(lambda i: i / 8)
@@ -176,3 +178,78 @@ def test_state_machine_at_length(name):
 def run_machine(name, examples, steps):
     machine = type(name, (Machine,), {"make": staticmethod(STRUCTURES[name]), "ranges": name in RANGES})
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None))
+
+
+@pytest.mark.parametrize("make", [IRTree, ScoredSegments])
+def test_refuses_what_it_cannot_hold(make):
+    index = make()
+    index.insert(3, 0.0, 1.0, 0.5)
+    with pytest.raises(ValueError, match="interval 3"):
+        index.insert(3, 0.0, 1.0, 0.5)
+    with pytest.raises(ValueError, match="lo <= hi"):
+        index.insert(4, 1.0, 0.0, 0.5)
+    for act in (lambda: index.delete(4), lambda: index.update_score(4, 1.0), lambda: index.delete(99)):
+        with pytest.raises(KeyError):
+            act()
+    index.check()
+    assert index.topk(0.5, 9).tolist() == [3]
+
+
+def test_sopt_rtree_survives_its_arrays(tmp_path):
+    rng = np.random.default_rng(5)
+    lo = rng.random(5000)
+    tree = SOPTRTree.build(lo, lo + rng.random(5000) / 9, rng.random(5000), number=np.arange(5000)[::-1].copy())
+    tree.delete_row(7)
+    for name, array in tree.arrays().items():
+        np.save(tmp_path / f"{name}.npy", array)
+    mapped = SOPTRTree.from_arrays(
+        {path.stem: np.load(path, mmap_mode="r" if path.stat().st_size > 200 else None) for path in tmp_path.iterdir()}
+    )
+    mapped.check()
+    q = rng.random(50)
+    assert np.array_equal(mapped.topk_batch(q, 9), tree.topk_batch(q, 9))
+    assert 4992 not in mapped.topk(lo[7], 5000)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 70, 300]), st.integers(0, 3), ends, ends, ks)
+def test_scores_that_depend_on_the_event(seed, n, terms, a, b, k):
+    rng = np.random.default_rng(seed)
+    lo = rng.integers(-16, 17, n) / 8
+    hi, base, coefficient = lo + rng.integers(0, 9, n) / 8, rng.random(n), rng.integers(-8, 9, (n, terms)) / 7
+    attribute = rng.integers(-8, 9, terms) / 3
+    tree = SOPTRTree.build(lo, hi, base, coefficient=coefficient)
+    tree.check()
+    numbers, found = tree.topk_event(min(a, b), max(a, b), attribute, k)
+    score = [event_score(base[i], coefficient[i], attribute) for i in range(n)]
+    expected = IntervalOracle(zip(range(n), lo, hi, score, strict=True)).topk_range(min(a, b), max(a, b), k)
+    assert numbers.tolist() == expected.tolist()
+    assert found.tolist() == [score[number] for number in expected]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 64, 65, 4096, 4097, 9000]), ks)
+def test_static_trees_of_several_levels(seed, n, k):
+    rng = np.random.default_rng(seed)
+    lo, width = rng.integers(0, 800, n) / 8, rng.choice([0, 1, 8, 200], n) / 8
+    score = rng.integers(0, 50, n) / 8
+    q = rng.integers(0, 808, 5) / 8
+    oracle = IntervalOracle(zip(range(n), lo, lo + width, score, strict=True))
+    for index in (
+        SOPTRTree.build(lo, lo + width, score),
+        IRTree.build(lo, lo + width, score),
+        ScoredSegmentTree(lo, lo + width, score),
+    ):
+        assert index.topk_batch(q, k).tolist() == [[*oracle.topk(x, k), *[-1] * k][:k] for x in q]
+
+
+def test_sopt_visits_at_most_two_nodes_for_each_result():
+    """Theorem 3.2: at every level at most one node in two holds no stabbed interval."""
+    rng = np.random.default_rng(2)
+    lo = rng.random(60_000)
+    width = rng.random(60_000) ** 4
+    tree = SOPTRTree.build(lo, lo + width, 1 - width)
+    levels = len(tree.tree[2]) - 1
+    for q in rng.random(200):
+        for k in (1, 5, 50):
+            assert tree.visits(q, k) <= levels * (2 * k + 1)

@@ -85,6 +85,14 @@ class IRTree:
         """All numbers in use, ascending."""
         return np.flatnonzero(~np.isnan(self._intervals[2]))
 
+    def drain(self) -> tuple[NDArray[np.int64], Float64, Float64, Float64]:
+        """(number, lo, hi, score) of every interval, by number; the tree is empty afterwards."""
+        numbers = self.numbers()
+        lo, hi, score = (column[numbers] for column in self._intervals)
+        self._pool, self._skeleton, self._size = new_pool(16), new_skeleton(16), 0
+        self._intervals[2][numbers] = np.nan
+        return numbers, lo, hi, score
+
     def insert(self, number: int, lo: float, hi: float, score: float) -> None:
         if number in self:
             raise ValueError(f"interval {number} is in the tree already; delete it first or update its score")
