@@ -42,6 +42,7 @@ def test_cloud_event() -> None:
     packed = {**cloud_event(), "data_base64": base64.b64encode(json.dumps(cloud_event()["data"]).encode()).decode()}
     del packed["data"]
     assert read_event(SCHEMA, packed) == Event("e1", VALUES, 1_000_000)
+    assert read_event(SCHEMA, cloud_event(data=None)).values == {}
     assert read_event(SCHEMA, cloud_event(data={"sku": "a", "price": 1}), key="sku") == Event("a", {"price": 1.0}, 1_000_000)
     assert read_events(SCHEMA, json.dumps([cloud_event(), cloud_event(id="e2")]))[1].id == "e2"
 
@@ -57,6 +58,8 @@ def test_feature() -> None:
     assert read_event(SCHEMA, feature(geometry=None, properties=None)) == Event("e1", {})
     assert read_event(SCHEMA, feature(properties={"sku": "a"}), key="sku").id == "a"
     assert read_event(SCHEMA, feature(properties={}), key="sku").id == "e1"
+    assert read_event(SCHEMA, feature(properties={"id": "other"})).id == "e1"
+    assert read_event(SCHEMA, feature(id=None, properties={"id": "other"})).id == "other"
     collection = {"type": "FeatureCollection", "features": [feature(), feature(id=7)]}
     assert [event.id for event in read_events(SCHEMA, collection)] == ["e1", "7"]
 

@@ -202,20 +202,22 @@ class EventEncoder:
         self._cell: Any = self.value.reshape(-1).data
         self._corner: Any = self.box.reshape(-1).data
         self._word_start = np.zeros(2, np.int64)
-        self._dimension = schema.dimension
-        self._categories = vocabularies.categories
+        self._numbers = {name: dim for name, dim in schema.dimension.items() if name not in vocabularies.categories}
+        self._categories = {name: (schema.dimension[name], vocabulary) for name, vocabulary in vocabularies.categories.items()}
         self._words = vocabularies.words
         self._place, self._about = schema.place, schema.words
         self._presence = len(schema.ranges)
 
     def __call__(self, values: Values) -> EventColumns:
         self.value.fill(math.nan)
-        cell, dimension = self._cell, self._dimension
+        cell, numbers = self._cell, self._numbers
         box, word = MISSING_BOX, _NO_WORD
         for name, value in values.items():
-            if name in dimension:
-                category = self._categories.get(name)
-                cell[dimension[name]] = value if category is None else category.code(value)
+            if name in numbers:
+                cell[numbers[name]] = value
+            elif name in self._categories:
+                dim, vocabulary = self._categories[name]
+                cell[dim] = vocabulary.code(value)
             elif name == self._place:
                 cell[self._presence], box = 0.0, value
             elif name == self._about:

@@ -131,7 +131,8 @@ class EventReader:
     def _cloud_event(self, source: Mapping[str, Any]) -> Event:
         if source["specversion"] != "1.0":
             raise EventError(f"specversion is {shown(source['specversion'])}: CloudEvents '1.0' is accepted")
-        data = _base64_object(source["data_base64"]) if "data_base64" in source else source.get("data", {})
+        data = _base64_object(source["data_base64"]) if "data_base64" in source else source.get("data")
+        data = {} if data is None else data
         if isinstance(data, str):
             data = parse_json(data)
         if not isinstance(data, Mapping):
@@ -155,8 +156,10 @@ class EventReader:
             if properties.get(self.schema.place) is not None:
                 raise EventError(f"{self.schema.place} stands in properties and geometry gives it too: one of the two is accepted")
             properties = {**properties, self.schema.place: geometry}
-        event_id = properties.get(self.id_field)
-        return self._plain(properties, source.get("id") if event_id is None else event_id)
+        named = properties.get(self.id_field)
+        if self.key is not None and named is not None:
+            return self._plain(properties, named)
+        return self._plain(properties, named if source.get("id") is None else source["id"])
 
     def _id(self, value: object) -> str:
         if value is None:
