@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -29,6 +30,7 @@ from tidings.model.event import Event, EventReader, read_event
 from tidings.model.schema import Category, Number, Place, Schema, Time, Words
 from tidings.model.subscription import make_subscription
 from tidings.model.text import tokenize
+from tidings.model.tokens import tokenize_array
 
 SCHEMA = Schema(
     {
@@ -167,6 +169,14 @@ def test_other_arrow_forms(price: pa.Array, place: pa.Array, made: pa.Array) -> 
     assert batch.events() == [Event("7", expected)]
     same_columns(batch.columns, encode_events(SCHEMA, vocabularies, [expected]))
     assert events_from_arrow(SCHEMA, vocabularies, table.to_batches()[0]).events() == [Event("7", expected)]
+
+
+@given(st.lists(TEXT | st.text("aB_ 7-.\n\0é"), max_size=6), st.sampled_from(["plain", "as-is"]))
+def test_tokens_in_bulk_are_tokens_one_by_one(texts: list[str], tokenizer: str) -> None:
+    start, token, distinct = tokenize_array(pa.array(texts, pa.string()), tokenizer)
+    found = [{distinct[place] for place in token[a:b]} for a, b in itertools.pairwise(start.tolist())]
+    assert found == [tokenize(text, tokenizer) for text in texts]
+    assert len(set(distinct)) == len(distinct)
 
 
 def test_null_columns_and_slices() -> None:

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from tidings.errors import TidingsError, shown
 from tidings.model.arrays import MISSING_BOX, ragged_take, starts
 from tidings.model.event import PLACE_FORMS, TEXT_LIMIT, read_id, read_number, read_place, read_text, read_time, read_words
-from tidings.model.text import tokenize
 from tidings.model.times import parse_time
-from tidings.model.vocabulary import distinct_strings
+from tidings.model.tokens import tokenize_array
+from tidings.model.vocabulary import distinct_array, distinct_strings
 
 NONE = int(np.iinfo(np.int64).min)
 """In arrays of instants, durations and counts: there is none."""
@@ -263,11 +263,12 @@ class TableReader:
         column = self.column(name)
         present = self.present(name)
         if _is_text(column.type):
-            strings = self.strings(name)
-            count, index, texts = present.astype(np.int64), strings.index[present], strings.distinct
+            self._refuse_long(name, column.cast(pa.string()), read_text)
+            index, texts = distinct_array(column)
+            count, index = present.astype(np.int64), index[present]
         else:
             count, index, texts = self._lists(name, "a column of strings or lists of strings")
-        token_start, token, distinct = _tokenized(texts, tokenizer)
+        token_start, token, distinct = tokenize_array(texts, tokenizer)
         if len(token) == len(texts) and (token_start[1:] == np.arange(1, len(texts) + 1)).all():
             return Tokens(present, starts(count), token[index], distinct)
         element_start, element = ragged_take(token_start, index)
@@ -276,9 +277,9 @@ class TableReader:
     def lists(self, name: str) -> Tokens:
         """A column of lists of strings, taken as they are."""
         count, index, distinct = self._lists(name, "a column of lists of strings")
-        return Tokens(self.present(name), starts(count), index, distinct)
+        return Tokens(self.present(name), starts(count), index, distinct.to_pylist())
 
-    def _lists(self, name: str, accepted: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    def _lists(self, name: str, accepted: str) -> tuple[NDArray[np.int64], NDArray[np.int64], pa.Array]:
         """(elements a row, index of each element into the distinct strings, the distinct strings); a null element is refused."""
         column = self.column(name)
         if pa.types.is_null(column.type):
@@ -290,17 +291,17 @@ class TableReader:
             raise self.wrong_type(name, accepted)
         count = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         flat = column.flatten()
-        index, distinct = distinct_strings(flat.cast(pa.string()) if pa.types.is_null(flat.type) else flat)
-        if flat.null_count or max(map(len, distinct), default=0) * int(count.max(initial=0)) > TEXT_LIMIT:
-            count, index = self._checked_lists(name, count, index, distinct)
+        index, distinct = distinct_array(flat.cast(pa.string()) if pa.types.is_null(flat.type) else flat)
+        size = pc.utf8_length(distinct).to_numpy(zero_copy_only=False)
+        if flat.null_count or int(size.max(initial=0)) * int(count.max(initial=0)) > TEXT_LIMIT:
+            count, index = self._checked_lists(name, count, index, np.append(size, 0)[index])
         return count, index, distinct
 
     def _checked_lists(
-        self, name: str, count: NDArray[np.int64], index: NDArray[np.int64], distinct: list[str]
+        self, name: str, count: NDArray[np.int64], index: NDArray[np.int64], size: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Refuse rows with a null or too much text; (elements a row, index) of the strings that are there."""
         row = np.repeat(np.arange(len(count)), count)
-        size = np.array([*map(len, distinct), 0])[index]
         bad = np.bincount(row, weights=size, minlength=len(count)) > TEXT_LIMIT
         known = index >= 0
         bad[row[~known]] = True
@@ -320,14 +321,6 @@ def sorted_rows(rows: int, row: NDArray[np.int64], code: NDArray[np.int64]) -> t
 def rows_of(start: NDArray[np.int64]) -> NDArray[np.int64]:
     """The row of each element of a ragged array."""
     return np.repeat(np.arange(len(start) - 1), np.diff(start))
-
-
-def _tokenized(texts: list[str], tokenizer: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
-    """Ragged (start, token index) by text, and the distinct tokens."""
-    number: dict[str, int] = {}
-    sets = [tokenize(text, tokenizer) for text in texts]
-    token = [number.setdefault(token, len(number)) for tokens in sets for token in tokens]
-    return starts(np.array([len(tokens) for tokens in sets], np.int64)), np.array(token, np.int64), list(number)
 
 
 def _is_text(kind: pa.DataType) -> bool:

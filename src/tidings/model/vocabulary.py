@@ -54,9 +54,15 @@ class Vocabulary:
 
 def distinct_strings(strings: pa.Array) -> tuple[NDArray[np.int64], list[str]]:
     """(index into the distinct strings, -1 for null; the distinct strings) of an Arrow string or dictionary array."""
+    index, distinct = distinct_array(strings)
+    return index, distinct.to_pylist()
+
+
+def distinct_array(strings: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """The same, with the distinct strings left in Arrow."""
     if pa.types.is_dictionary(strings.type):
         # A dictionary may hold strings that no row uses, and nulls.
         strings = strings.cast(strings.type.value_type)
     encoded = strings.dictionary_encode()
-    indices: NDArray[np.int64] = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return indices, encoded.dictionary.to_pylist()
+    index: NDArray[np.int64] = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return index, encoded.dictionary
