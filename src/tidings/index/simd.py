@@ -10,6 +10,7 @@
 | `popcount(mask)`               | int64 number of set bits                                                        |
 | `bits_of_single(x)` and so on  | the bits of a float as a signed integer of its size, and back                    |
 | `wide(x)`                      | the number as int64, by truncation                                              |
+| `prefetch(array, at)`          | nothing; asks the memory for element `at`, which need not exist                 |
 
 Arrays are contiguous, with at least at + 64 elements: nothing is checked. `lo` and `hi` are float32 in `hit64`; in `overlap64`
 they, `a` and `b` are all of one type, floats or signed integers. Written as vector IR, so every target of LLVM gets its own
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
 from numpy.typing import NDArray
@@ -118,6 +120,19 @@ def _reinterpret(source: Any, target: Any) -> Any:
     return intrinsic(typed)
 
 
+def _prefetch(typing_context: Any, array: Any, at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = arrayobj.make_array(signature.args[0])(context, builder, value=arguments[0]).data
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        reading, keep, data_cache = (ir.Constant(word, number) for number in (0, 3, 1))
+        builder.call(function, [builder.bitcast(builder.gep(data, [arguments[1]]), byte), reading, keep, data_cache])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
 @kernel
 def wide(number: Any) -> int:
     return np.int64(number)  # type: ignore[return-value]
@@ -134,3 +149,4 @@ bits_of_single: Callable[[np.float32], np.int32] = _reinterpret(types.float32, t
 single_of_bits: Callable[[np.int32], np.float32] = _reinterpret(types.int32, types.float32)
 bits_of_double: Callable[[float], int] = _reinterpret(types.float64, types.int64)
 double_of_bits: Callable[[int], float] = _reinterpret(types.int64, types.float64)
+prefetch: Callable[[Array, int], None] = intrinsic(_prefetch)

@@ -1,0 +1,272 @@
+"""MO-Tree over subscriptions: which clauses does an event satisfy, when clauses come, go and move all the time?
+
+Each clause lives in one bucket, named by the narrowest overlapping cell that contains its interval on each of H indexing
+attributes (`mo_cells`); buckets in use hang in a radix directory (`mo_directory`); the clause itself lies in a row (`mo_rows`). An
+event visits the buckets all of whose cells its values stab (`mo_walk`), compares steps, and verifies what is left exactly. Place is
+two of the indexing attributes, the sides of the box.
+
+Cost, n clauses, cells c_i, stab limit eta: match O(n (eta / sum c_i)^H) steps compared, of which few are verified; insert, delete,
+update and move O(H + predicates), amortised.
+
+Symbols: A_I -> `axes`, H -> `height`, StabCell -> `Walk.visit`, BucketList -> `Walk.bucket`.
+
+Deviations: those of `mo_cells` and `mo_directory`; and a name that is inserted again replaces its clause.
+Not thread-safe: whoever writes keeps readers out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tidings._jit import kernel
+from tidings.index import mo_directory
+from tidings.index.mo_cells import Axis, Cells, asking, event_steps, interval_cells, key_of, make_cells, with_prefixes
+from tidings.index.mo_directory import (
+    Directory,
+    has_room,
+    insert,
+    leave_seat,
+    new_directory,
+    position,
+    remove,
+    roomier,
+    seated,
+    take_seat,
+)
+from tidings.index.mo_names import find
+from tidings.index.mo_rows import (
+    ClauseRows,
+    Clauses,
+    Events,
+    clause_steps,
+    clauses_of,
+    code_total,
+    erase_clause,
+    events_of,
+    holds,
+    new_clause_rows,
+    room_for_clauses,
+    write_clause,
+)
+from tidings.index.mo_walk import NEVER, members_in, new_walk, next_buckets, scan, start_walk
+from tidings.model.arrays import ClauseColumns, EventColumns
+
+Names = NDArray[np.int32]
+QUERIES, BUCKETS, CANDIDATES, VERIFIED, MATCHES = range(5)
+"""Counters of the work done: queries, buckets visited, members in them, those verified exactly, those that matched."""
+COUNTERS = ("queries", "buckets", "candidates", "verified", "matches")
+
+
+class MOTree:
+    def __init__(self, axes: Sequence[Axis], height: int | None = None) -> None:
+        """`axes` are the indexing attributes, the most selective first; the first `height` (all) are stacked, all are compared."""
+        self.axes = tuple(axes)
+        self.height = len(self.axes) if height is None else height
+        self._cells = make_cells(self.axes, [interval_cells(axis) for axis in self.axes])
+        self._directory = new_directory(expiring=False)
+        self._rows = new_clause_rows()
+        self._counter = np.zeros(len(COUNTERS), np.int64)
+
+    def __len__(self) -> int:
+        return int(self._directory.tally[mo_directory.ITEMS])
+
+    def __contains__(self, name: int) -> bool:
+        return bool(find(self._directory.table, name) >= 0)
+
+    def insert(self, names: Names, clauses: ClauseColumns) -> None:
+        """Add clauses; one whose name is held replaces the old one."""
+        names = checked_names(names)
+        batch = clauses_of(clauses)
+        self._cells = current_cells(self._cells, self.axes)
+        self._directory = seated(self._directory, len(names))
+        self._rows = room_for_clauses(self._rows, len(self._directory.seat), len(batch.pred_dim), code_total(batch))
+        done = 0
+        while (done := place_clauses(self._cells, self._directory, self._rows, self.height, names, batch, done)) < len(names):
+            self._directory = roomier(self._directory, self.height)
+
+    def update(self, name: int, clause: ClauseColumns) -> None:
+        """Replace the clause of a name that is held; in place when the bucket stays."""
+        one = np.array([name], np.int32)
+        seats_of(self._directory, one)
+        self.insert(one, clause)
+
+    def move(self, name: int, box: ArrayLike) -> None:
+        """Give a clause another box."""
+        self.move_batch(np.array([name], np.int32), np.array([box], np.float64))
+
+    def move_batch(self, names: Names, boxes: NDArray[np.float64]) -> None:
+        """Give clauses other boxes, one row (xmin, ymin, xmax, ymax) each."""
+        seats = seats_of(self._directory, names)
+        done = 0
+        while (done := move_clauses(self._cells, self._directory, self._rows, self.height, seats, boxes, done)) < len(seats):
+            self._directory = roomier(self._directory, self.height)
+
+    def delete(self, names: Names) -> None:
+        """Remove clauses; KeyError, and nothing is removed, if one is not held."""
+        delete_clauses(self._directory, self._rows, seats_of(self._directory, names))
+
+    def match_batch(self, events: EventColumns) -> tuple[Names, Names]:
+        """(event row, clause name) of every match, each once. [motree, Alg. 2]"""
+        self._cells = current_cells(self._cells, self.axes)
+        return match_events(self._cells, self._directory, self._rows, self.height, events_of(events), self._counter)
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Work done since the tree was made."""
+        return dict(zip(COUNTERS, self._counter.tolist(), strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for arrays in (self._cells, self._directory, self._rows) for array in arrays)
+
+    def bucket_sizes(self) -> NDArray[np.int64]:
+        """How many clauses each bucket in use holds."""
+        return mo_directory.bucket_sizes(self._directory)
+
+    def cell_totals(self, axis: int) -> NDArray[np.int64]:
+        """How many clauses live in each cell of a stacked axis, the narrowest level first."""
+        return mo_directory.cell_totals(self._directory, self.height, axis)
+
+    def check(self) -> None:
+        """Every clause lies where its steps say, and the directory and the pools are sound."""
+        mo_directory.check(self._directory, self._cells, self.height)
+        for seat in mo_directory.held_seats(self._directory).tolist():
+            at = position(self._directory, seat)
+            assert (self._directory.near[at], self._directory.far[at]) == clause_steps(self._cells, self._rows, seat)
+        row, used = self._rows.row, self._rows.used
+        assert row["preds"].sum() == used[0] - used[1]
+        assert row["codes"].sum() + row["words"].sum() == used[2] - used[3]
+
+
+def checked_names(names: ArrayLike) -> Names:
+    checked = np.ascontiguousarray(names, np.int32)
+    if checked.size and checked.min() < 0:
+        raise ValueError(f"name {checked.min()}: a name is 0 or more")
+    return checked
+
+
+def current_cells(cells: Cells, axes: Sequence[Axis]) -> Cells:
+    """The cells, knowing all strings of the vocabularies; codes beyond them cannot occur afterwards."""
+    known = sum(len(axis.vocabulary) for axis in axes if axis.vocabulary is not None)
+    return cells if known == len(cells.prefix) else with_prefixes(cells, axes)
+
+
+def seats_of(directory: Directory, names: ArrayLike) -> Names:
+    checked = checked_names(names)
+    seats = find_all(directory, checked)
+    if len(seats) and seats.min() < 0:
+        raise KeyError(f"name {checked[seats.argmin()]} is not held")
+    return seats
+
+
+@kernel
+def find_all(directory: Directory, names: Names) -> Names:
+    seats = np.empty(names.size, np.int32)
+    for i in range(names.size):
+        seats[i] = find(directory.table, names[i])
+    return seats
+
+
+@kernel
+def settle(cells: Cells, directory: Directory, rows: ClauseRows, height: int, seat: int, held: bool) -> None:
+    """Bring a clause whose row was written into the bucket of its steps; in place when it is there already. [motree, 4.6.2]"""
+    near, far = clause_steps(cells, rows, seat)
+    key = key_of(cells, near, far, height)
+    if held:
+        at = position(directory, seat)
+        if key_of(cells, directory.near[at], directory.far[at], height) == key:
+            directory.near[at], directory.far[at] = near, far
+            return
+        remove(directory, seat)
+    insert(directory, seat, key, near, far, NEVER, height)
+
+
+@kernel
+def place_clauses(
+    cells: Cells, directory: Directory, rows: ClauseRows, height: int, names: Names, clauses: Clauses, begin: int
+) -> int:
+    """Insert the clauses from `begin` on; how many of the batch are done when the directory has no more room."""
+    for c in range(begin, names.size):
+        if not has_room(directory, height):
+            return c
+        seat = find(directory.table, names[c])
+        held = seat >= 0
+        if not held:
+            seat = take_seat(directory, names[c])
+        write_clause(rows, seat, clauses, c)
+        settle(cells, directory, rows, height, seat, held)
+    return names.size
+
+
+@kernel
+def move_clauses(
+    cells: Cells, directory: Directory, rows: ClauseRows, height: int, seats: Names, boxes: NDArray[np.float64], begin: int
+) -> int:
+    for i in range(begin, seats.size):
+        if not has_room(directory, height):
+            return i
+        row = rows.row[seats[i]]
+        row.xmin, row.ymin, row.xmax, row.ymax = boxes[i, 0], boxes[i, 1], boxes[i, 2], boxes[i, 3]
+        settle(cells, directory, rows, height, seats[i], True)
+    return seats.size
+
+
+@kernel
+def delete_clauses(directory: Directory, rows: ClauseRows, seats: Names) -> None:
+    """A seat given twice is left once."""
+    for seat in seats:
+        if directory.seat[seat].leaf >= 0:
+            remove(directory, seat)
+            leave_seat(directory, seat)
+            erase_clause(rows, seat)
+
+
+@kernel
+def match_events(
+    cells: Cells, directory: Directory, rows: ClauseRows, height: int, events: Events, counter: NDArray[np.int64]
+) -> tuple[Names, Names]:
+    """[motree, Alg. 2]"""
+    walk = new_walk(height)
+    met = np.empty(64, np.int32)
+    event, name = np.empty(64, np.int32), np.empty(64, np.int32)
+    matches = 0
+    for e in range(events.value.shape[0]):
+        near, far = event_steps(cells, events.value[e], events.box[e])
+        start_walk(walk, cells, directory, near, far)
+        near, far = asking(near), asking(far)
+        count = next_buckets(walk, directory)
+        while count:
+            candidates = members_in(walk, directory, count)
+            if candidates > met.size:
+                met = np.empty(2 * candidates, np.int32)
+            found = scan(walk, directory, count, near, far, met)
+            counter[BUCKETS] += count
+            counter[CANDIDATES] += candidates
+            counter[VERIFIED] += found
+            for seat in met[:found]:
+                if holds_on(rows, seat, events, e):
+                    if matches == event.size:
+                        event, name = doubled(event), doubled(name)
+                    event[matches], name[matches] = e, directory.seat[seat].name
+                    matches += 1
+            count = next_buckets(walk, directory)
+    counter[QUERIES] += events.value.shape[0]
+    counter[MATCHES] += matches
+    return event[:matches], name[:matches]
+
+
+@kernel
+def holds_on(rows: ClauseRows, seat: int, events: Events, e: int) -> bool:
+    word = events.word[events.word_start[e] : events.word_start[e + 1]]
+    return holds(rows, seat, events.value[e], events.box[e, 0], events.box[e, 1], events.box[e, 2], events.box[e, 3], word)
+
+
+@kernel
+def doubled(array: Names) -> Names:
+    """The array with room for as many again."""
+    result = np.empty(2 * array.size, np.int32)
+    result[: array.size] = array
+    return result
