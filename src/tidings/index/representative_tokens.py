@@ -86,7 +86,7 @@ def random_order(
 ) -> NDArray[np.int32]:
     """[rttree, section 4.2: random selection]"""
     del frequencies, box
-    return _ordered(start, word, np.random.default_rng(len(word)).integers(0, 1 << 62, len(word)))
+    return ordered(start, word, np.random.default_rng(len(word)).integers(0, 1 << 62, len(word)))
 
 
 def idf_order(
@@ -94,7 +94,7 @@ def idf_order(
 ) -> NDArray[np.int32]:
     """[rttree, section 4.2: the idf-based method]"""
     del box
-    return _ordered(start, word, frequencies.df[word])
+    return ordered(start, word, frequencies.df[word])
 
 
 def df_order(
@@ -104,14 +104,14 @@ def df_order(
     del box
     rank = -frequencies.df[word]
     rank[greedy_hitting_set(frequencies.df, start, word)] = -(1 << 62)
-    return _ordered(start, word, rank)
+    return ordered(start, word, rank)
 
 
 def locality_order(
     frequencies: Frequencies, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """[rttree, section 4.2: locality-aware method, idf]"""
-    return _ordered(start, word, _local_df(frequencies.cell, frequencies.cells(box), start, word))
+    return ordered(start, word, _local_df(frequencies.cell, frequencies.cells(box), start, word))
 
 
 ORDERS: dict[str, Order] = {"random": random_order, "df": df_order, "idf": idf_order, "locality": locality_order}
@@ -163,7 +163,7 @@ def _greedy(
 
 
 @kernel
-def _ordered(start: NDArray[np.int64], word: NDArray[np.int32], rank: NDArray[np.int64]) -> NDArray[np.int32]:
+def ordered(start: NDArray[np.int64], word: NDArray[np.int32], rank: NDArray[np.int64]) -> NDArray[np.int32]:
     """Each subscription's words ascending by (rank, code)."""
     result = word.copy()
     rank = rank.copy()
