@@ -43,14 +43,24 @@ def offer(scores: Scores, numbers: Numbers, size: int, score: float, number: int
             at = parent
         scores[at], numbers[at] = score, number
         return size + 1
-    _sink(scores, numbers, size, score, number)
+    _sink(scores, numbers, size, 0, score, number)
     return size
 
 
 @kernel
-def _sink(scores: Scores, numbers: Numbers, size: int, score: float, number: int) -> None:
-    """Put (score, number) in place of the top."""
-    at = 0
+def offer_distinct(scores: Scores, numbers: Numbers, size: int, score: float, number: int) -> int:
+    """Like `offer`, for streams in which a number may come again: only its best offer counts. O(k)."""
+    for at in range(size):
+        if numbers[at] == number:
+            if score > scores[at]:
+                _sink(scores, numbers, size, at, score, number)
+            return size
+    return offer(scores, numbers, size, score, number)
+
+
+@kernel
+def _sink(scores: Scores, numbers: Numbers, size: int, at: int, score: float, number: int) -> None:
+    """Put (score, number), which is better, in place of the entry at `at`."""
     while True:
         child = 2 * at + 1
         if child >= size:
@@ -70,4 +80,4 @@ def sort_best_first(scores: Scores, numbers: Numbers, size: int) -> None:
     for end in range(size - 1, 0, -1):
         score, number = scores[end], numbers[end]
         scores[end], numbers[end] = scores[0], numbers[0]
-        _sink(scores, numbers, end, score, number)
+        _sink(scores, numbers, end, 0, score, number)
