@@ -28,10 +28,19 @@ _IMPORT = re.compile(r"^\s*(?:from|import)\s+((?:tidings|experiments|benchmarks)
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first call for the types it is called with."""
+    return _compiled(function, copied=False)
+
+
+def inlined(function: Function) -> Function:
+    """A kernel that is copied into the kernels that call it: arrays are passed by value, a tuple of twenty is 140 words a call."""
+    return _compiled(function, copied=True)
+
+
+def _compiled(function: Function, copied: bool) -> Function:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder(function.__module__))
     try:
-        compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=copied)(function)
     finally:
         config.CACHE_DIR = before
     return compiled

@@ -13,7 +13,8 @@ blocks with one kind of key, P positions (a group's blocks, padded to whole 64s)
 | `start`       | B + 1, int32      | block b holds the slots [start[b], start[b + 1])                                          |
 | `alive`       | B x 8, uint64     | a bit for each slot of the block                                                          |
 | `best`        | B, float64        | the highest score in the block; inf when built without scores                             |
-| `group_key`   | G, int16          | the dimension, PLACE, or NO_KEY: always visited                                           |
+| `key`         | B, int16          | the dimension that all clauses of the block have as their key, PLACE, or NO_KEY           |
+| `group_key`   | G, int16          | the key of the group's blocks; NO_KEY: always visited                                     |
 | `group_block` | G + 1, int32      | the group's blocks                                                                        |
 | `group_at`    | G, int32          | the position of its first block, a multiple of 64                                         |
 | `group_best`  | G, float64        | the highest `best` in the group                                                           |
@@ -169,8 +170,8 @@ class BlockBitmaps:
         assert len(np.unique(self.packed.row)) == n
         assert (np.bitwise_count(blocks.alive).sum(axis=1) == size).all()
         assert entries.start[0] == 0
-        assert entries.start[-1] == len(entries.dim)
-        assert (entries.line < len(self.lines)).all() if len(entries.dim) else not len(self.lines)
+        assert entries.start[-1] == len(entries.line)
+        assert (entries.line < len(self.lines)).all() if len(entries.line) else not len(self.lines)
         assert (blocks.group_at % 64 == 0).all()
         assert blocks.group_block[-1] == len(size)
         owning = np.repeat(np.arange(len(size)), np.diff(entries.start))
@@ -227,5 +228,5 @@ def _group(layout: Layout, bound: NDArray[np.float32], key: NDArray[np.int16], s
     group_best = np.maximum.reduceat(best, first) if len(key) else np.empty(0)
     alive = np.arange(BLOCK) < size[:, None]
     words = np.packbits(alive, axis=1, bitorder="little").view(np.uint64).reshape(-1, WORDS)
-    arrays = (layout.block_start, words, best, key[first], group_block, group_at.astype(np.int32), group_best, positions, span)
+    arrays = (layout.block_start, words, best, key, key[first], group_block, group_at.astype(np.int32), group_best, positions, span)
     return Blocks(*arrays, layout.edges, layout.cell_count)

@@ -9,13 +9,13 @@ Every cell function is monotone and the same for clause ends and event values, s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
-from tidings.index.block_layout import BLOCK, CELLS, NO_KEY, PLACE, Layout
+from tidings._jit import inlined, kernel
+from tidings.index.block_layout import BLOCK, CELLS, PLACE, Layout
 from tidings.index.simd import wide
 from tidings.model.arrays import IN, NULL, RANGE, ClauseColumns
 
@@ -24,12 +24,15 @@ WORDS = BLOCK // 64
 
 
 class Entries(NamedTuple):
-    """By entry; block b's are [start[b], start[b + 1]), the most selective first. `scale` 0 means the dimension's own cells."""
+    """Block b's entries are [start[b], start[b + 1]), the most selective first. The line of an event's cell is line + cell[column],
+    the cells of an event being, for each of the w dimensions, x and y: whole, joined by two, by four; then along the block's key.
+
+    `column` is shift * w + dimension, or 3 * w and 3 * w + 1 on the block's key. `lo` and `scale` (2 x blocks) are of its cells.
+    """
 
     start: NDArray[np.int32]
-    dim: NDArray[np.int16]
+    column: NDArray[np.int16]
     line: NDArray[np.int32]
-    shift: NDArray[np.uint8]
     lo: NDArray[np.float32]
     scale: NDArray[np.float32]
 
@@ -41,14 +44,17 @@ def draw_lines(clauses: ClauseColumns, layout: Layout, bound: NDArray[np.float32
     block, dim = choose_entries(usage, np.diff(layout.block_start))
     share = usage[block, dim] / np.diff(layout.block_start)[block]
     shift = np.where(share >= 0.5, 0, np.where(share >= 0.25, 1, 2)).astype(np.uint8)
-    lo, scale = _local_cells(layout, bound, block, dim)
-    shift[scale > 0] = 0
-    lines_of = np.where(scale > 0, CELLS + 1, ((layout.cell_count[dim] - 1) >> shift) + 2).astype(np.int64)
+    lo, scale = key_cells(layout, bound)
+    axis = key_axis(layout, scale, block, dim)
+    shift[axis >= 0] = 0
+    lines_of = np.where(axis >= 0, CELLS + 1, ((layout.cell_count[dim] - 1) >> shift) + 2).astype(np.int64)
     line = np.cumsum(lines_of) - lines_of
     start = np.searchsorted(block, np.arange(len(layout.block_start))).astype(np.int32)
-    entries = Entries(start, dim.astype(np.int16), line.astype(np.int32), shift, lo, scale)
+    width = len(layout.edges)
+    column = np.where(axis >= 0, 3 * width + axis, shift * width + dim)
+    entries = Entries(start, column.astype(np.int16), line.astype(np.int32), lo, scale)
     lines = aligned_lines(int(lines_of.sum()))
-    fill_lines(entries, lines, lines_of, layout, *preds, clauses.pool, clauses.box)
+    fill_lines(entries, dim, lines, lines_of, layout, *preds, clauses.pool, clauses.box)
     return _most_selective_first(entries, lines, lines_of, block), lines
 
 
@@ -69,20 +75,22 @@ def choose_entries(usage: NDArray[np.int32], size: NDArray[np.int32]) -> tuple[N
     return np.nonzero(kept)  # type: ignore[return-value]
 
 
-def _local_cells(
-    layout: Layout, bound: NDArray[np.float32], block: NDArray[np.int64], dim: NDArray[np.int64]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(lo, scale) of entries on their block's key; scale 0 elsewhere and where the extent is infinite or a point."""
+def key_cells(layout: Layout, bound: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(lo, scale) of the cells along each block's key and, if that is the place, along y; scale 0 where it has no finite size."""
+    lo, hi = bound[::2].astype(np.float64), bound[1::2].astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        scale = (CELLS * 0.9999 / (hi - lo)).astype(np.float32)
+    usable = np.isfinite(lo) & np.isfinite(hi) & np.isfinite(scale) & (scale > 0)
+    return np.where(usable, lo, 0).astype(np.float32), np.where(usable, scale, 0).astype(np.float32)
+
+
+def key_axis(layout: Layout, scale: NDArray[np.float32], block: NDArray[np.int64], dim: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which of its block's key cells an entry uses: 0, 1 for y, or -1 for none."""
     key = layout.key_dim[layout.order[layout.block_start[:-1]]].astype(np.int64)[block]
     width = len(layout.edges) - 2
     along_x, along_y = (key == PLACE) & (dim == width), (key == PLACE) & (dim == width + 1)
-    local = along_x | along_y | ((key == dim) & (key != NO_KEY))
-    side = np.where(along_y, 2, 0)
-    lo, hi = bound[side, block].astype(np.float64), bound[side + 1, block].astype(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        scale = (CELLS * 0.9999 / (hi - lo)).astype(np.float32)
-    local &= np.isfinite(lo) & np.isfinite(hi) & np.isfinite(scale) & (scale > 0)
-    return np.where(local, lo, 0).astype(np.float32), np.where(local, scale, 0).astype(np.float32)
+    axis = np.where(along_y, 1, np.where(along_x | (key == dim), 0, -1))
+    return np.where(scale[np.maximum(axis, 0), block] > 0, axis, -1)
 
 
 def _most_selective_first(
@@ -94,8 +102,7 @@ def _most_selective_first(
     bits = np.bitwise_count(lines).sum(axis=1, dtype=np.int64)
     mean = (np.add.reduceat(bits, entries.line) - bits[entries.line]) / (lines_of - 1)
     order = np.lexsort((mean, block))
-    columns: list[NDArray[Any]] = [column[order] for column in entries[1:]]
-    return Entries(entries.start, *columns)
+    return entries._replace(column=entries.column[order], line=entries.line[order])
 
 
 @kernel
@@ -119,7 +126,7 @@ def count_usage(
     return usage
 
 
-@kernel
+@inlined
 def global_cell(value: np.float32, edges: NDArray[np.float32], count: int) -> int:
     """1 + how many edges are at most the value; 0 when it is missing."""
     if value != value:
@@ -130,7 +137,7 @@ def global_cell(value: np.float32, edges: NDArray[np.float32], count: int) -> in
     return min(cell, count)
 
 
-@kernel
+@inlined
 def local_cell(value: np.float32, lo: np.float32, scale: np.float32) -> int:
     if value != value:
         return 0
@@ -140,18 +147,19 @@ def local_cell(value: np.float32, lo: np.float32, scale: np.float32) -> int:
     return CELLS if cell >= CELLS - 1 else 1 + wide(cell)
 
 
-@kernel
+@inlined
 def joined(cell: int, shift: int) -> int:
     return 0 if cell == 0 else 1 + ((cell - 1) >> shift)
 
 
 @kernel
-def entry_cell(entries: Entries, entry: int, value: float, edges: NDArray[np.float32], cell_count: NDArray[np.uint8]) -> int:
-    single = np.float32(value)
-    if entries.scale[entry] > 0:
-        return local_cell(single, entries.lo[entry], entries.scale[entry])
-    dim = entries.dim[entry]
-    return joined(global_cell(single, edges[dim], cell_count[dim]), entries.shift[entry])
+def entry_cell(entries: Entries, entry: int, block: int, value: float, layout: Layout) -> int:
+    width, column = layout.edges.shape[0], wide(entries.column[entry])
+    if column >= 3 * width:
+        axis = column - 3 * width
+        return local_cell(np.float32(value), entries.lo[axis, block], entries.scale[axis, block])
+    dim = column % width
+    return joined(global_cell(np.float32(value), layout.edges[dim], layout.cell_count[dim]), column // width)
 
 
 @kernel
@@ -166,6 +174,7 @@ def set_bits(lines: NDArray[np.uint64], first: int, last: int, slot: int) -> Non
 def set_predicate(
     entries: Entries,
     entry: int,
+    block: int,
     lines: NDArray[np.uint64],
     slot: int,
     layout: Layout,
@@ -178,12 +187,12 @@ def set_predicate(
     """The slot's bits of an entry: in every cell where its predicate may hold."""
     line = entries.line[entry]
     if kind == RANGE:
-        first = entry_cell(entries, entry, lo, layout.edges, layout.cell_count)
-        last = entry_cell(entries, entry, hi, layout.edges, layout.cell_count)
+        first = entry_cell(entries, entry, block, lo, layout)
+        last = entry_cell(entries, entry, block, hi, layout)
         set_bits(lines, line + first, line + last, slot)
     elif kind == IN:
         for j in range(wide(lo), wide(lo + hi)):
-            cell = entry_cell(entries, entry, np.float64(pool[j]), layout.edges, layout.cell_count)
+            cell = entry_cell(entries, entry, block, np.float64(pool[j]), layout)
             set_bits(lines, line + cell, line + cell, slot)
     elif kind == NULL:
         set_bits(lines, line, line, slot)
@@ -194,6 +203,7 @@ def set_predicate(
 @kernel
 def fill_lines(
     entries: Entries,
+    dim: NDArray[np.int64],
     lines: NDArray[np.uint64],
     lines_of: NDArray[np.int64],
     layout: Layout,
@@ -211,7 +221,7 @@ def fill_lines(
     for block in range(layout.block_start.size - 1):
         first, last = entries.start[block], entries.start[block + 1]
         for entry in range(first, last):
-            entry_of[entries.dim[entry]] = entry
+            entry_of[dim[entry]] = entry
         for slot in range(layout.block_start[block], layout.block_start[block + 1]):
             clause, bit = layout.order[slot], slot - layout.block_start[block]
             for p in range(pred_start[clause], pred_start[clause + 1]):
@@ -219,15 +229,15 @@ def fill_lines(
                 if entry >= 0:
                     tested[pred_dim[p]] = slot
                     args = (wide(pred_kind[p]), pred_lo[p], pred_hi[p], pool, lines_of[entry] - 1)
-                    set_predicate(entries, entry, lines, bit, layout, *args)
+                    set_predicate(entries, entry, block, lines, bit, layout, *args)
             for axis in range(2):
                 lo, hi, entry = box[clause, axis], box[clause, axis + 2], entry_of[width + axis]
                 if entry >= 0 and (np.isfinite(lo) or np.isfinite(hi)):
                     tested[width + axis] = slot
-                    set_predicate(entries, entry, lines, bit, layout, RANGE, lo, hi, pool, lines_of[entry] - 1)
+                    set_predicate(entries, entry, block, lines, bit, layout, RANGE, lo, hi, pool, lines_of[entry] - 1)
             for entry in range(first, last):
-                if tested[entries.dim[entry]] != slot:
+                if tested[dim[entry]] != slot:
                     line = entries.line[entry]
                     set_bits(lines, line, line + lines_of[entry] - 1, bit)
         for entry in range(first, last):
-            entry_of[entries.dim[entry]] = -1
+            entry_of[dim[entry]] = -1

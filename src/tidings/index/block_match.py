@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import inlined, kernel
 from tidings.index.block_layout import NO_KEY, PLACE
 from tidings.index.block_lines import WORDS, Entries, global_cell, joined, local_cell
-from tidings.index.simd import overlap64, trailing_zeros, wide
+from tidings.index.simd import and512, overlap64, trailing_zeros, wide
 from tidings.index.verify import Events, Packed, box_thresholds, dead, holds
 
 
@@ -18,6 +18,7 @@ class Blocks(NamedTuple):
     start: NDArray[np.int32]
     alive: NDArray[np.uint64]
     best: NDArray[np.float64]
+    key: NDArray[np.int16]
     group_key: NDArray[np.int16]
     group_block: NDArray[np.int32]
     group_at: NDArray[np.int32]
@@ -41,7 +42,7 @@ def grown(array: NDArray[np.int32], used: int, room: int) -> NDArray[np.int32]:
     return larger
 
 
-@kernel
+@inlined
 def reach_group(blocks: Blocks, group: int, events: Events, event: int, reached: NDArray[np.int32], count: int) -> int:
     """Append the group's blocks that the event touches along their key; the new count."""
     first, last, at = blocks.group_block[group], blocks.group_block[group + 1], wide(blocks.group_at[group])
@@ -96,87 +97,95 @@ def reach_events(blocks: Blocks, events: Events, first: int, last: int) -> tuple
 
 
 @kernel
-def event_cells(blocks: Blocks, events: Events, event: int, cells: NDArray[np.uint8]) -> None:
-    """The event's cell in every dimension (0 missing), then of its box's xmin, xmax, ymin, ymax."""
-    width = blocks.edges.shape[0] - 2
-    for dim in range(width):
-        cells[dim] = global_cell(np.float32(events.value[event, dim]), blocks.edges[dim], blocks.cell_count[dim])
+def event_cells(blocks: Blocks, events: Events, event: int, cells: NDArray[np.uint8], row: int) -> bool:
+    """cells[row, 0]: the event's cells as `Entries` counts them, with its box's lower ends; cells[row, 1]: with its upper ends.
+
+    0 is missing. The cells along a key are left out. Whether the event's box has any size.
+    """
+    width = blocks.edges.shape[0]
     missing = events.box[event, 0] > events.box[event, 2]
-    for axis in range(2):
-        row, count = blocks.edges[width + axis], blocks.cell_count[width + axis]
-        for end in range(2):
-            cell = global_cell(np.float32(events.box[event, axis + 2 * end]), row, count)
-            cells[width + 2 * axis + end] = 0 if missing else cell
+    for dim in range(width):
+        edges, count = blocks.edges[dim], blocks.cell_count[dim]
+        axis = dim - (width - 2)
+        if axis < 0:
+            low = high = global_cell(np.float32(events.value[event, dim]), edges, count)
+        elif missing:
+            low = high = 0
+        else:
+            low = global_cell(np.float32(events.box[event, axis]), edges, count)
+            high = global_cell(np.float32(events.box[event, axis + 2]), edges, count)
+        for shift in range(3):
+            cells[row, 0, shift * width + dim] = joined(low, shift)
+            cells[row, 1, shift * width + dim] = joined(high, shift)
+    return bool(events.box[event, 0] < events.box[event, 2] or events.box[event, 1] < events.box[event, 3])
 
 
 @kernel
-def place_cells(
-    entries: Entries, entry: int, axis: int, width: int, events: Events, event: int, cells: NDArray[np.uint8]
-) -> tuple[int, int]:
-    """First and last cell of the event's box along x or y."""
-    low, high = wide(cells[width + 2 * axis]), wide(cells[width + 2 * axis + 1])
-    if entries.scale[entry] == 0 or low == 0:
-        return joined(low, entries.shift[entry]), joined(high, entries.shift[entry])
-    lo, scale = entries.lo[entry], entries.scale[entry]
-    return (
-        local_cell(np.float32(events.box[event, axis]), lo, scale),
-        local_cell(np.float32(events.box[event, axis + 2]), lo, scale),
-    )
+def key_cells(
+    blocks: Blocks, entries: Entries, block: int, events: Events, reaching: NDArray[np.int32], first: int, cells: NDArray[np.uint8]
+) -> None:
+    """The cells of the reaching events along the block's key; event e's row is e - first."""
+    key, at = wide(blocks.key[block]), 3 * blocks.edges.shape[0]
+    if key >= 0:
+        lo, scale = entries.lo[0, block], entries.scale[0, block]
+        for event in reaching:
+            cell = local_cell(np.float32(events.value[event, key]), lo, scale)
+            cells[event - first, 0, at] = cells[event - first, 1, at] = cell
+    elif key == PLACE:
+        for axis in range(2):
+            lo, scale = entries.lo[axis, block], entries.scale[axis, block]
+            for event in reaching:
+                for end in range(2):
+                    value = np.float32(events.box[event, axis + 2 * end])
+                    cells[event - first, end, at + axis] = local_cell(value, lo, scale)
 
 
-@kernel
+@inlined
 def survive(
     blocks: Blocks,
     entries: Entries,
     lines: NDArray[np.uint64],
     block: int,
-    events: Events,
-    event: int,
     cells: NDArray[np.uint8],
+    row: int,
+    boxed: bool,
     left: NDArray[np.uint64],
 ) -> bool:
-    """AND the block's lines for the event into `left`; whether any bit is left."""
-    width = blocks.edges.shape[0] - 2
+    """AND the block's lines for the event with these cells into `left`; whether any bit is left. `boxed`: boxes may have a size."""
     for w in range(WORDS):
         left[w] = blocks.alive[block, w]
-    for entry in range(entries.start[block], entries.start[block + 1]):
-        dim = wide(entries.dim[entry])
-        if dim >= width:
-            first, last = place_cells(entries, entry, dim - width, width, events, event, cells)
-        elif entries.scale[entry] > 0:
-            first = last = local_cell(np.float32(events.value[event, dim]), entries.lo[entry], entries.scale[entry])
-        else:
-            first = last = joined(wide(cells[dim]), wide(entries.shift[entry]))
-        line = wide(entries.line[entry])
-        if not (and_line(lines, line + first, left) if first == last else and_lines(lines, line + first, line + last, left)):
+    first, end = wide(entries.start[block]), wide(entries.start[block + 1])
+    if boxed:
+        return survive_box(entries, lines, first, end, cells[row], left)
+    entry, alive = first, True
+    while alive and entry < end:
+        alive = and512(lines, wide(entries.line[entry]) + cells[row, 0, entries.column[entry]], left)
+        entry += 1
+    return alive
+
+
+@kernel
+def survive_box(
+    entries: Entries, lines: NDArray[np.uint64], first: int, end: int, cells: NDArray[np.uint8], left: NDArray[np.uint64]
+) -> bool:
+    """`survive` for an event whose box may lie in several cells: AND with the OR of their lines."""
+    either = np.empty(WORDS, np.uint64)
+    for entry in range(first, end):
+        column, line = entries.column[entry], wide(entries.line[entry])
+        either[:] = lines[line + cells[0, column]]
+        for cell in range(cells[0, column] + 1, cells[1, column] + 1):
+            for w in range(WORDS):
+                either[w] |= lines[line + cell, w]
+        rest = np.uint64(0)
+        for w in range(WORDS):
+            left[w] &= either[w]
+            rest |= left[w]
+        if rest == 0:
             return False
     return True
 
 
-@kernel
-def and_line(lines: NDArray[np.uint64], line: int, left: NDArray[np.uint64]) -> bool:
-    rest = np.uint64(0)
-    for w in range(WORDS):
-        word = left[w] & lines[line, w]
-        left[w] = word
-        rest |= word
-    return bool(rest != 0)
-
-
-@kernel
-def and_lines(lines: NDArray[np.uint64], first: int, last: int, left: NDArray[np.uint64]) -> bool:
-    """AND with the OR of several lines: a box of an event that lies in more than one cell."""
-    rest = np.uint64(0)
-    for w in range(WORDS):
-        either = np.uint64(0)
-        for line in range(first, last + 1):
-            either |= lines[line, w]
-        left[w] &= either
-        rest |= left[w]
-    return bool(rest != 0)
-
-
-@kernel
+@inlined
 def verify_block(
     packed: Packed,
     first: int,
@@ -184,6 +193,7 @@ def verify_block(
     events: Events,
     event: int,
     thresholds: NDArray[np.signedinteger],
+    row: int,
     died: NDArray[np.uint32],
     snapshot: int,
     out: NDArray[np.int32],
@@ -197,7 +207,7 @@ def verify_block(
             slot = first + (w << 6) + trailing_zeros(bits)
             bits &= bits - np.uint64(1)
             counters[1] += 1
-            if holds(packed, slot, events, event, thresholds) and not dead(packed, slot, died, snapshot):
+            if holds(packed, slot, events, event, thresholds, row) and not dead(packed, slot, died, snapshot):
                 out[count] = packed.row[slot]
                 count += 1
     return count
@@ -219,23 +229,24 @@ def match_pairs(
     counters: NDArray[np.int64],
 ) -> Pairs:
     """Matches of the events [first, last), block by block; `start` and `reaching` are what `reach_events` gave."""
-    width = blocks.edges.shape[0] + 2
-    cells = np.empty((last - first, width), np.uint8)
+    cells = np.empty((last - first, 2, 3 * blocks.edges.shape[0] + 2), np.uint8)
     thresholds = np.empty((last - first, 4), packed.box.dtype)
+    boxed = False
     for event in range(first, last):
-        event_cells(blocks, events, event, cells[event - first])
-        box_thresholds(events.box, event, packed.place[0], thresholds[event - first])
+        boxed |= event_cells(blocks, events, event, cells, event - first)
+        box_thresholds(events.box, event, packed.place[0], thresholds, event - first)
     left = np.empty(WORDS, np.uint64)
     out_event, out_clause = np.empty(4096, np.int32), np.empty(4096, np.int32)
     count = 0
     for block in range(blocks.best.size):
+        key_cells(blocks, entries, block, events, reaching[start[block] : start[block + 1]], first, cells)
         for i in range(start[block], start[block + 1]):
             event = wide(reaching[i])
-            if not survive(blocks, entries, lines, block, events, event, cells[event - first], left):
+            if not survive(blocks, entries, lines, block, cells, event - first, boxed, left):
                 continue
             out_event, out_clause = grown(out_event, count, 64 * WORDS), grown(out_clause, count, 64 * WORDS)
-            slot, marks = wide(blocks.start[block]), thresholds[event - first]
-            end = verify_block(packed, slot, left, events, event, marks, died, snapshot, out_clause, count, counters)
+            slot, row = wide(blocks.start[block]), event - first
+            end = verify_block(packed, slot, left, events, event, thresholds, row, died, snapshot, out_clause, count, counters)
             out_event[count:end] = event
             count = end
     counters[0] += start[-1]
@@ -255,22 +266,23 @@ def match_event(
     snapshot: int,
     counters: NDArray[np.int64],
 ) -> NDArray[np.int32]:
-    cells = np.empty(blocks.edges.shape[0] + 2, np.uint8)
-    thresholds = np.empty(4, packed.box.dtype)
-    event_cells(blocks, events, event, cells)
-    box_thresholds(events.box, event, packed.place[0], thresholds)
+    cells = np.empty((1, 2, 3 * blocks.edges.shape[0] + 2), np.uint8)
+    thresholds = np.empty((1, 4), packed.box.dtype)
+    boxed = event_cells(blocks, events, event, cells, 0)
+    box_thresholds(events.box, event, packed.place[0], thresholds, 0)
     left = np.empty(WORDS, np.uint64)
     reached = np.empty(blocks.best.size, np.int32)
-    out = np.empty(1024, np.int32)
+    out, itself = np.empty(1024, np.int32), np.full(1, event, np.int32)
     count = reaches = 0
     for group in range(blocks.group_key.size):
         reaches = reach_group(blocks, group, events, event, reached, reaches)
     for i in range(reaches):
         block = wide(reached[i])
-        if survive(blocks, entries, lines, block, events, event, cells, left):
+        key_cells(blocks, entries, block, events, itself, event, cells)
+        if survive(blocks, entries, lines, block, cells, 0, boxed, left):
             out = grown(out, count, 64 * WORDS)
             slot = wide(blocks.start[block])
-            count = verify_block(packed, slot, left, events, event, thresholds, died, snapshot, out, count, counters)
+            count = verify_block(packed, slot, left, events, event, thresholds, 0, died, snapshot, out, count, counters)
     counters[0] += reaches
     counters[2] += count
     return out[:count]
@@ -307,6 +319,7 @@ def offer_block(
     events: Events,
     event: int,
     thresholds: NDArray[np.signedinteger],
+    row: int,
     score: NDArray[np.float64],
     tie: NDArray[np.int64],
     died: NDArray[np.uint32],
@@ -330,7 +343,7 @@ def offer_block(
                     return used
                 continue
             counters[1] += 1
-            if holds(packed, slot, events, event, thresholds) and not dead(packed, slot, died, snapshot):
+            if holds(packed, slot, events, event, thresholds, row) and not dead(packed, slot, died, snapshot):
                 used = offer(top_score, top_tie, top_clause, used, score[owner], tie[owner], packed.row[slot])
     return used
 
@@ -351,15 +364,16 @@ def topk_events(
 ) -> Pairs:
     m = events.box.shape[0] if k > 0 else 0
     top_score, top_tie, top_clause = np.empty(k), np.empty(k, np.int64), np.empty(k, np.int32)
-    cells = np.empty(blocks.edges.shape[0] + 2, np.uint8)
-    thresholds = np.empty(4, packed.box.dtype)
+    cells = np.empty((1, 2, 3 * blocks.edges.shape[0] + 2), np.uint8)
+    thresholds = np.empty((1, 4), packed.box.dtype)
     left, reached = np.empty(WORDS, np.uint64), np.empty(blocks.best.size, np.int32)
     out_event, out_clause = np.empty(4096, np.int32), np.empty(4096, np.int32)
+    itself = np.empty(1, np.int32)
     count = 0
     for event in range(m):
-        event_cells(blocks, events, event, cells)
-        box_thresholds(events.box, event, packed.place[0], thresholds)
-        used = 0
+        boxed = event_cells(blocks, events, event, cells, 0)
+        box_thresholds(events.box, event, packed.place[0], thresholds, 0)
+        used, itself[0] = 0, event
         for group in range(blocks.group_key.size):
             if used == k and blocks.group_best[group] < top_score[-1]:
                 continue
@@ -369,9 +383,10 @@ def topk_events(
                 block = wide(reached[i])
                 if used == k and blocks.best[block] < top_score[-1]:
                     continue
-                if survive(blocks, entries, lines, block, events, event, cells, left):
+                key_cells(blocks, entries, block, events, itself, event, cells)
+                if survive(blocks, entries, lines, block, cells, 0, boxed, left):
                     top = (top_score, top_tie, top_clause, used, counters, blocks.best[block] < np.inf)
-                    verified = (left, events, event, thresholds, score, tie, died, snapshot)
+                    verified = (left, events, event, thresholds, 0, score, tie, died, snapshot)
                     used = offer_block(packed, wide(blocks.start[block]), *verified, *top)
         out_event, out_clause = grown(out_event, count, used), grown(out_clause, count, used)
         out_event[count : count + used] = event

@@ -5,6 +5,7 @@
 | `hit64(lo, hi, at, q)`         | uint64 mask: bit t is set when lo[at + t] <= q <= hi[at + t], t = 0..63         |
 | `overlap64(lo, hi, at, a, b)`  | uint64 mask: bit t is set when lo[at + t] <= b and a <= hi[at + t]              |
 | `disjoint64(bits, at, mask)`   | uint64 mask: bit t is set when bits[at + t] & mask == 0                         |
+| `and512(rows, row, left)`      | left &= rows[row] for uint64 rows and left of 8 words; whether a bit is left     |
 | `trailing_zeros(mask)`         | int64 position of the lowest set bit; the mask must not be 0                    |
 | `leading_zeros(mask)`          | int64 number of zero bits above the highest set bit; the mask must not be 0     |
 | `popcount(mask)`               | int64 number of set bits                                                        |
@@ -30,7 +31,7 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import inlined
 
 LANES = 64
 _WORD = ir.IntType(64)
@@ -87,6 +88,24 @@ def _disjoint64(typing_context: Any, bits: Any, at: Any, mask: Any) -> Any:
     return types.uint64(bits, types.intp, bits.dtype), generate
 
 
+def _and512(typing_context: Any, rows: Any, row: Any, left: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(_WORD, 8)
+        data = arrayobj.make_array(signature.args[0])(context, builder, value=arguments[0]).data
+        line = builder.gep(data, [builder.mul(arguments[1], ir.Constant(_WORD, 8))])
+        kept = arrayobj.make_array(signature.args[2])(context, builder, value=arguments[2]).data
+        place = builder.bitcast(kept, vector.as_pointer())
+        both = builder.and_(
+            builder.load(builder.bitcast(line, vector.as_pointer()), align=8),
+            builder.load(place, align=8),
+        )
+        builder.store(both, place, align=8)
+        whole = ir.IntType(512)
+        return builder.icmp_unsigned("!=", builder.bitcast(both, whole), ir.Constant(whole, 0))
+
+    return types.boolean(rows, types.intp, left), generate
+
+
 def _trailing_zeros(typing_context: Any, mask: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -133,7 +152,7 @@ def _prefetch(typing_context: Any, array: Any, at: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
-@kernel
+@inlined
 def wide(number: Any) -> int:
     return np.int64(number)  # type: ignore[return-value]
 
@@ -142,6 +161,7 @@ Array = NDArray[Any]
 hit64: Callable[[Array, Array, int, np.float32], np.uint64] = intrinsic(_hit64)
 overlap64: Callable[[Array, Array, int, Any, Any], np.uint64] = intrinsic(_overlap64)
 disjoint64: Callable[[Array, int, Any], np.uint64] = intrinsic(_disjoint64)
+and512: Callable[[Array, int, Array], bool] = intrinsic(_and512)
 trailing_zeros: Callable[[np.uint64], int] = intrinsic(_trailing_zeros)
 leading_zeros: Callable[[np.uint64], int] = intrinsic(_leading_zeros)
 popcount: Callable[[np.uint64], int] = intrinsic(_popcount)

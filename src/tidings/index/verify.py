@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import inlined, kernel
 from tidings.index.simd import bits_of_double, bits_of_single, double_of_bits, single_of_bits, wide
 from tidings.model.arrays import IN, NULL, RANGE
 
@@ -63,23 +63,23 @@ class Events(NamedTuple):
     word: NDArray[np.int32]
 
 
-@kernel
+@inlined
 def dead(clauses: Packed, slot: int, died: NDArray[np.uint32], snapshot: int) -> bool:
     return bool(died.size > 0 and died[clauses.owner[slot]] <= snapshot)
 
 
-@kernel
-def holds(clauses: Packed, slot: int, events: Events, event: int, thresholds: NDArray[np.signedinteger]) -> bool:
-    """Every predicate, the box and the words of the clause; `thresholds` are the event's `box_thresholds`."""
-    return box_holds(clauses.box, slot, thresholds) and record_holds(clauses, slot, events, event)
+@inlined
+def holds(clauses: Packed, slot: int, events: Events, event: int, thresholds: NDArray[np.signedinteger], row: int) -> bool:
+    """Every predicate, the box and the words of the clause; `thresholds[row]` are the event's `box_thresholds`."""
+    return box_holds(clauses.box, slot, thresholds, row) and record_holds(clauses, slot, events, event)
 
 
-@kernel
-def box_holds(box: NDArray[np.signedinteger], slot: int, thresholds: NDArray[np.signedinteger]) -> bool:
+@inlined
+def box_holds(box: NDArray[np.signedinteger], slot: int, thresholds: NDArray[np.signedinteger], row: int) -> bool:
     if box.shape[1] == 0:
         return True
-    low = box[0, slot] <= thresholds[0] and box[1, slot] <= thresholds[1]
-    return bool(low and thresholds[2] <= box[2, slot] and thresholds[3] <= box[3, slot])
+    low = box[0, slot] <= thresholds[row, 0] and box[1, slot] <= thresholds[row, 1]
+    return bool(low and thresholds[row, 2] <= box[2, slot] and thresholds[row, 3] <= box[3, slot])
 
 
 @kernel
@@ -209,9 +209,9 @@ def ceil_code(value: float, codec: int) -> int:
 
 
 @kernel
-def box_thresholds(box: NDArray[np.float64], event: int, codec: int, thresholds: NDArray[np.signedinteger]) -> None:
+def box_thresholds(box: NDArray[np.float64], event: int, codec: int, thresholds: NDArray[np.signedinteger], row: int) -> None:
     """A clause box touches the event's if its lower codes are <= the first two and its upper codes >= the last two."""
-    thresholds[0] = floor_code(box[event, 2], codec)
-    thresholds[1] = floor_code(box[event, 3], codec)
-    thresholds[2] = ceil_code(box[event, 0], codec)
-    thresholds[3] = ceil_code(box[event, 1], codec)
+    thresholds[row, 0] = floor_code(box[event, 2], codec)
+    thresholds[row, 1] = floor_code(box[event, 3], codec)
+    thresholds[row, 2] = ceil_code(box[event, 0], codec)
+    thresholds[row, 3] = ceil_code(box[event, 1], codec)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import inlined, kernel
 from tidings.index.block_match import grown, offer
 from tidings.index.simd import disjoint64, overlap64, trailing_zeros, wide
 from tidings.index.verify import Events, Packed, box_holds, box_thresholds, dead, record_holds
@@ -23,7 +23,7 @@ class Lists(NamedTuple):
     bound: NDArray[np.signedinteger]
 
 
-@kernel
+@inlined
 def slot_of_word(table: NDArray[np.int32], word: int) -> int:
     """The word's place in the table, or the free place where it would stand."""
     mask = table.shape[0] - 1
@@ -33,29 +33,29 @@ def slot_of_word(table: NDArray[np.int32], word: int) -> int:
     return at
 
 
-@kernel
+@inlined
 def word_bit(word: int) -> np.uint32:
     """One of 32 bits for a word."""
     return np.uint32(1) << np.uint32((np.uint64(word) * np.uint64(2654435761) & np.uint64(0xFFFFFFFF)) >> np.uint64(27))
 
 
-@kernel
+@inlined
 def touching(box: NDArray[np.signedinteger], at: int, count: int, thresholds: NDArray[np.signedinteger]) -> np.uint64:
     """Bit i: box at + i touches the event's, i < count <= 64."""
     n = box.shape[1]
     if count < SHORT or n < 64:
         hits = np.uint64(0)
         for i in range(count):
-            if box_holds(box, at + i, thresholds):
+            if box_holds(box, at + i, thresholds, 0):
                 hits |= np.uint64(1) << np.uint64(i)
         return hits
     base = min(at, n - 64)
-    hits = overlap64(box[0], box[2], base, thresholds[2], thresholds[0])
-    hits &= overlap64(box[1], box[3], base, thresholds[3], thresholds[1])
+    hits = overlap64(box[0], box[2], base, thresholds[0, 2], thresholds[0, 0])
+    hits &= overlap64(box[1], box[3], base, thresholds[0, 3], thresholds[0, 1])
     return hits >> np.uint64(at - base) & ALL >> np.uint64(64 - count)
 
 
-@kernel
+@inlined
 def unrefused(signature: NDArray[np.uint32], at: int, count: int, lacking: np.uint32) -> np.uint64:
     """Bit i: the signature at + i asks for no bit that the event lacks, i < count <= 64."""
     n = signature.size
@@ -69,7 +69,7 @@ def unrefused(signature: NDArray[np.uint32], at: int, count: int, lacking: np.ui
     return disjoint64(signature, base, lacking) >> np.uint64(at - base) & ALL >> np.uint64(64 - count)
 
 
-@kernel
+@inlined
 def scan_slots(
     packed: Packed,
     lists: Lists,
@@ -98,7 +98,7 @@ def scan_slots(
     return used
 
 
-@kernel
+@inlined
 def scan_list(
     packed: Packed,
     lists: Lists,
@@ -143,7 +143,7 @@ def scan_event(
     counters: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], int]:
     """Append the living slots that hold for the event."""
-    box_thresholds(events.box, event, packed.place[0], thresholds)
+    box_thresholds(events.box, event, packed.place[0], thresholds, 0)
     words = events.word[events.word_start[event] : events.word_start[event + 1]]
     carried = np.uint32(0)
     for i in range(words.size):
@@ -178,7 +178,7 @@ def match_words(
     """(event row, clause row) of the matches of the events [first, last)."""
     out = np.empty(1024, np.int32)
     count = np.empty(last - first, np.int64)
-    thresholds = np.empty(4, packed.box.dtype)
+    thresholds = np.empty((1, 4), packed.box.dtype)
     used = 0
     for event in range(first, last):
         before = used
@@ -207,7 +207,7 @@ def topk_words(
     counters: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     top_score, top_tie, top_clause = np.empty(k), np.empty(k, np.int64), np.empty(k, np.int32)
-    found, thresholds = np.empty(1024, np.int32), np.empty(4, packed.box.dtype)
+    found, thresholds = np.empty(1024, np.int32), np.empty((1, 4), packed.box.dtype)
     out_event, out_clause = np.empty(4096, np.int32), np.empty(4096, np.int32)
     count = 0
     for event in range(events.box.shape[0] if k > 0 else 0):
