@@ -1,5 +1,9 @@
 """tidings: a ranked publish/subscribe engine."""
 
+from tidings import errors
+from tidings.engine.durable import open_topic as open
+from tidings.engine.results import Match, Notification
+from tidings.engine.topic import Topic
 from tidings.model.schema import Category, Number, Place, Schema, Time, Words
 
-__all__ = ["Category", "Number", "Place", "Schema", "Time", "Words"]
+__all__ = ["Category", "Match", "Notification", "Number", "Place", "Schema", "Time", "Topic", "Words", "errors", "open"]

@@ -55,3 +55,7 @@ def shown(value: object) -> str:
     """A value as a sentence shows it: its repr, cut short when it is long."""
     text = _SHORT.repr(value)
     return text if len(text) <= 80 else f"{text[:60]}..."
+
+
+class StorageWarning(UserWarning):
+    """Something on disk was not as it should be, and was put right."""

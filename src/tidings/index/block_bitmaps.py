@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from tidings.index.block_layout import BLOCK, NO_KEY, PLACE, Layout, lay_out
 from tidings.index.block_lines import WORDS, Entries, draw_lines
 from tidings.index.block_match import Blocks, match_event, match_pairs, reach_events, topk_events
-from tidings.index.records import NO_WORD, as_events, pack, pack_bits, readonly, unpack
+from tidings.index.records import NO_WORD, as_events, pack, pack_bits, readonly, unpack, unpack_one
 from tidings.index.verify import Events, Packed
 from tidings.model.arrays import ClauseColumns, EventColumns
 
@@ -111,6 +111,10 @@ class BlockBitmaps:
     def columns(self) -> tuple[NDArray[np.int32], ClauseColumns]:
         """(rows, clauses) that it was built from, ascending by row."""
         return unpack(self.packed, np.full(len(self), NO_WORD, np.int32), self.residue)
+
+    def clause(self, slot: int) -> ClauseColumns:
+        """The clause in one slot."""
+        return unpack_one(self.packed, slot, np.full(1, NO_WORD, np.int32))
 
     def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
         """(event row, clause row) of every match. A clause whose owner has `died[owner] <= snapshot` is skipped."""

@@ -91,6 +91,14 @@ def unpack(packed: Packed, home: NDArray[np.int32], residue: NDArray[np.uint8]) 
     return packed.row[slots], columns
 
 
+def unpack_one(packed: Packed, slot: int, home: NDArray[np.int32]) -> ClauseColumns:
+    """The clause of one slot, its residue mark left out."""
+    box = readonly(np.ascontiguousarray(packed.box[:, slot : slot + 1]))
+    here, ends = slice(slot, slot + 1), slice(slot, slot + 2)
+    one = Packed(packed.row[here], packed.owner[here], packed.start[ends], packed.record, box, packed.place)
+    return unpack(one, home, np.zeros(1, np.uint8))[1]
+
+
 def pack_bits(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Eight a byte, lowest first; no byte at all when none is set."""
     return readonly(np.packbits(flags, bitorder="little") if flags.any() else np.zeros(0, np.uint8))

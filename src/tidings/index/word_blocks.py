@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tidings._jit import kernel
 from tidings.index.block_layout import usual_extent
 from tidings.index.hilbert import hilbert_codes
-from tidings.index.records import NO_WORD, as_events, pack, pack_bits, readonly, unpack
+from tidings.index.records import NO_WORD, as_events, pack, pack_bits, readonly, unpack, unpack_one
 from tidings.index.simd import wide
 from tidings.index.verify import HEAD, Events, Packed
 from tidings.index.word_match import Lists, match_words, slot_of_word, topk_words, word_bit
@@ -97,6 +97,10 @@ class WordBlocks:
     def columns(self) -> tuple[NDArray[np.int32], ClauseColumns]:
         """(rows, clauses) that it was built from, ascending by row."""
         return unpack(self.packed, self.homes(), self.residue)
+
+    def clause(self, slot: int) -> ClauseColumns:
+        """The clause in one slot."""
+        return unpack_one(self.packed, slot, self.homes()[slot : slot + 1])
 
     def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
         """(event row, clause row) of every match. A clause whose owner has `died[owner] <= snapshot` is skipped."""

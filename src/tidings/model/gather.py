@@ -15,6 +15,21 @@ from tidings.model.schema import Category, Schema
 Index = NDArray[np.int64]
 
 
+NO_CLAUSES = ClauseColumns(
+    owner=np.empty(0, np.int32),
+    pred_start=np.zeros(1, np.int64),
+    pred_dim=np.empty(0, np.int16),
+    pred_kind=np.empty(0, np.uint8),
+    pred_lo=np.empty(0),
+    pred_hi=np.empty(0),
+    pool=np.empty(0, np.int32),
+    box=np.empty((0, 4)),
+    word_start=np.zeros(1, np.int64),
+    word=np.empty(0, np.int32),
+    residue=np.empty(0, np.bool_),
+)
+
+
 def gather_clauses(clauses: ClauseColumns, rows: NDArray[np.integer]) -> ClauseColumns:
     """The given clauses, in the given order, with a pool of their own. Owners stay as they are."""
     return _pack_pool(take_clauses(clauses, np.asarray(rows, np.int64), clauses.owner[rows]))

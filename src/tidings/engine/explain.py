@@ -1,0 +1,133 @@
+"""Why: what matching did with an event, and why a subscription does or does not hear of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidings.engine.matching import is_live
+from tidings.engine.names import ABSENT
+from tidings.engine.store import Store
+from tidings.model.arrays import EventColumns
+from tidings.model.clause import Clause, Values
+from tidings.model.event import Event
+from tidings.model.schema import Schema
+from tidings.model.subscription import Subscription
+
+MEMTABLE = "memtable"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`reason` is the first predicate that fails, clause by clause; None when the subscription matches.
+
+    `home` is the access path that holds each clause, `reached` whether it gave that clause as an answer for this event. `steps`
+    counts what each step of matching left over.
+    """
+
+    event: str
+    subscription: str | None = None
+    matched: bool = False
+    reason: str | None = None
+    score: float | None = None
+    score_parts: dict[str, float] = field(default_factory=dict)
+    home: tuple[str, ...] = ()
+    reached: tuple[bool, ...] = ()
+    steps: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if self.subscription is None:
+            return f"event {self.event!r}: " + ", ".join(f"{count} {name}" for name, count in self.steps.items())
+        if not self.matched:
+            return f"{self.subscription!r} does not match event {self.event!r}: {self.reason}"
+        parts = " + ".join(f"{value:g} ({name})" for name, value in self.score_parts.items())
+        return f"{self.subscription!r} matches event {self.event!r}, score {self.score:g} = {parts}; home {', '.join(self.home)}"
+
+
+def explain_pair(store: Store, columns: EventColumns, event: Event, subscription: Subscription, time: int) -> Explanation:
+    homes, reached = locate(store, columns, subscription.id)
+    reasons = [failure(store.schema, clause, event.values) for clause in subscription.clauses]
+    if not is_live(subscription, time):
+        reasons = ["it has expired"]
+    if not subscription.clauses:
+        reasons = ["its filter can never match"]
+    matched = any(reason is None for reason in reasons)
+    parts = {"base": subscription.score}
+    parts |= {f"{c:g} * {name}": c * event.values[name] for name, c in subscription.terms.items() if name in event.values}
+    return Explanation(
+        event=event.id,
+        subscription=subscription.id,
+        matched=matched,
+        reason=None if matched else "; ".join(reason for reason in reasons if reason is not None),
+        score=subscription.score_of(event.values) if matched else None,
+        score_parts=parts if matched else {},
+        home=homes,
+        reached=reached,
+    )
+
+
+def failure(schema: Schema, clause: Clause, values: Values) -> str | None:
+    """The first predicate of a clause that fails, in words."""
+    name = clause.first_failure(schema, values)
+    if name is None:
+        return None
+    if name not in schema:
+        return f"{name} does not hold"
+    if name in clause.nulls:
+        return f"{name} must be missing and is {values[name]!r}"
+    if name not in values:
+        return f"{name} is missing"
+    return f"{name} is {plain(values[name])}, wanted {wanted(schema, clause, name)}"
+
+
+def wanted(schema: Schema, clause: Clause, name: str) -> str:
+    if name in clause.ranges:
+        lo, hi = clause.ranges[name]
+        return f"[{lo:g}, {hi:g}]"
+    if name in clause.within:
+        return "one of " + ", ".join(sorted(clause.within[name]))
+    if name in clause.without:
+        return "none of " + ", ".join(sorted(clause.without[name]))
+    if name == schema.place and clause.box is not None:
+        return f"to touch {clause.box}"
+    return "all of " + ", ".join(sorted(clause.words))
+
+
+def plain(value: Any) -> Any:
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
+def locate(store: Store, columns: EventColumns, id: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """The home of each clause of a subscription, and whether that home gives the clause for this event."""
+    with store.lock:
+        snapshot = store.snapshot
+        if id in store.memtable.subscriptions:
+            clauses = store.memtable.subscriptions[id].clauses
+            hits = {s.id for _, s in store.memtable.match(columns, lambda _: {})} if not any(c.residue for c in clauses) else {id}
+            return (MEMTABLE,) * len(clauses), (id in hits,) * len(clauses)
+    for segment in snapshot.segments:
+        ordinal = segment.find(id, snapshot.seq)
+        if ordinal != ABSENT:
+            found = [segment.home_of(clause) for clause in segment.clauses_of(ordinal)]
+            given = {name: set(home.match_batch(columns)[1].tolist()) for name, home in segment.homes.items()}
+            return tuple(name for name, _ in found), tuple(clause in given[name] for name, clause in found)
+    return (), ()
+
+
+def explain_event(store: Store, columns: EventColumns, event: Event, time: int) -> Explanation:
+    """How many clauses there are, how many each home verified for the event, and how many subscriptions were left."""
+    steps: dict[str, int] = {}
+    with store.lock:
+        snapshot = store.snapshot
+        steps["subscriptions"] = len(store)
+        steps["in the memtable"] = len(store.memtable)
+    for segment in snapshot.segments:
+        for name, home in segment.homes.items():
+            before = home.stats
+            home.match_batch(columns, segment.died, snapshot.seq - segment.born)
+            for label, count in zip(home.stats._fields, home.stats, strict=True):
+                key = f"{name}: {label}"
+                steps[key] = steps.get(key, 0) + count - getattr(before, label)
+    found, fresh = store.match(columns, lambda _: event.values)
+    steps["matches"] = sum(len(f.ordinal) for f in found) + sum(is_live(s, time) for _, s in fresh)
+    return Explanation(event=event.id, steps=steps)

@@ -1,0 +1,40 @@
+"""Where a topic's changes are committed before they are applied. In memory there is nothing to commit: this one does nothing.
+
+`durable.RegistryJournal` writes the same changes to the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidings.engine.publisher import Publisher
+from tidings.engine.results import Notification
+from tidings.model.event import Event
+from tidings.model.subscription import Subscription
+
+if TYPE_CHECKING:
+    from tidings.engine.topic import Topic
+
+
+class Journal:
+    def put(self, seq: int, subscription: Subscription) -> None:
+        """A subscription was set."""
+
+    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int) -> None:
+        """A table of subscriptions was set."""
+
+    def removed(self, seq: int, ids: Sequence[str]) -> None:
+        """Subscriptions were removed."""
+
+    def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
+        """Events were taken in, and these notifications are due."""
+
+    def restored(self, topic: Topic) -> Publisher:
+        """The publisher as it was at the last commit."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of what is held."""

@@ -1,0 +1,116 @@
+"""Manifests: which files make a snapshot of a topic's subscriptions.
+
+`manifest-N.json` names the segments, the removals in each (a bitmap of the live), the vocabularies and the change number;
+`manifest.json` is a copy of the newest. Everything is derived from the registry. A reader needs only the folder and, to see the
+same subscriptions again, N. The files of the last KEPT manifests stay; a reader that has mapped an older one keeps its pages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.engine.files import read_arrays, sync_folder, write_arrays
+from tidings.engine.segment import Segment
+from tidings.errors import StorageError
+from tidings.model.arrays import Vocabularies
+from tidings.model.schema import Schema
+from tidings.model.vocabulary import Vocabulary
+
+FORMAT = 1
+KEPT = 8
+NEWEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`segments` are (file, bitmap file or None); `vocabulary` a file; `seq` the change number all of it stands at."""
+
+    number: int
+    seq: int
+    topic: str
+    schema: dict[str, Any]
+    key: str | None
+    segments: tuple[tuple[str, str | None], ...]
+    vocabulary: str
+    format: int = FORMAT
+
+
+def save_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make `manifest` the newest, and drop files that only manifests older than the last KEPT name."""
+    for name in (f"manifest-{manifest.number:08d}.json", NEWEST):
+        partial = folder / f"{name}.partial"
+        try:
+            with partial.open("w") as file:
+                json.dump(asdict(manifest), file)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.rename(folder / name)
+        except OSError as error:
+            raise StorageError(f"cannot write {folder / name}: {error.strerror or error}") from error
+    sync_folder(folder)
+    _drop_unused(folder)
+
+
+def load_manifest(folder: Path, number: int | None = None) -> Manifest:
+    path = folder / (NEWEST if number is None else f"manifest-{number:08d}.json")
+    try:
+        fields = json.loads(path.read_text())
+    except OSError as error:
+        raise StorageError(f"{folder} holds no {path.name}: {error.strerror}; is it the folder of a topic?") from error
+    except ValueError as error:
+        raise StorageError(f"{path} is damaged: {error}") from error
+    if fields.get("format") != FORMAT:
+        raise StorageError(f"{path} has format {fields.get('format')}; this version of tidings reads format {FORMAT}")
+    return Manifest(**{**fields, "segments": tuple((file, live) for file, live in fields["segments"])})
+
+
+def _drop_unused(folder: Path) -> None:
+    numbered = sorted(folder.glob("manifest-*.json"))
+    for path in numbered[:-KEPT]:
+        path.unlink(missing_ok=True)
+    used = set()
+    for path in numbered[-KEPT:]:
+        fields = json.loads(path.read_text())
+        used |= {name for pair in fields["segments"] for name in pair if name} | {fields["vocabulary"]}
+    for path in (folder / "segments").iterdir():
+        if f"segments/{path.name}" not in used:
+            path.unlink(missing_ok=True)
+
+
+def save_live(path: Path, segment: Segment, seq: int) -> None:
+    """The removals of `segment` up to `seq`, as a bitmap of the live."""
+    live = np.zeros(len(segment), np.bool_)
+    live[segment.live(seq)] = True
+    write_arrays(path, {"subscriptions": len(segment)}, {"live": np.packbits(live)})
+
+
+def load_segment(schema: Schema, folder: Path, file: str, live: str | None, *, verify: bool = True) -> Segment:
+    segment = Segment.open(schema, folder / file, verify=verify)
+    if live is not None:
+        _, arrays = read_arrays(folder / live, verify=verify)
+        alive: NDArray[np.bool_] = np.unpackbits(arrays["live"], count=len(segment)).astype(np.bool_)
+        segment.died[~alive] = 0
+    return segment
+
+
+def save_vocabularies(path: Path, vocabularies: Vocabularies) -> None:
+    texts = {name: v.strings for name, v in (*vocabularies.categories.items(), ("", vocabularies.words))}
+    write_arrays(
+        path, {}, {name or "words": np.frombuffer(json.dumps(strings).encode(), np.uint8) for name, strings in texts.items()}
+    )
+
+
+def load_vocabularies(schema: Schema, path: Path) -> Vocabularies:
+    vocabularies = Vocabularies(schema)
+    _, arrays = read_arrays(path)
+    for name in vocabularies.categories:
+        vocabularies.categories[name] = Vocabulary(json.loads(arrays[name].tobytes()))
+    vocabularies.words = Vocabulary(json.loads(arrays["words"].tobytes()))
+    return vocabularies

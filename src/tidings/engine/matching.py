@@ -1,0 +1,134 @@
+"""From what segments and the memtable found to answers: scores, expiries, order, the best k."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidings.engine.publisher import is_ranked
+from tidings.engine.results import Match
+from tidings.engine.segment import Segment
+from tidings.engine.store import Found
+from tidings.model.arrays import Vocabularies
+from tidings.model.clause import Values
+from tidings.model.event import Event
+from tidings.model.subscription import Subscription
+
+ROW = "row"
+
+
+def scores(
+    segment: Segment, event: NDArray[np.int32], ordinal: NDArray[np.int32], values: Callable[[int], Values]
+) -> NDArray[np.float64]:
+    """The score of each match: static, or the subscription's formula of the event's attributes."""
+    score = segment.score[ordinal]
+    if segment.formulas:
+        for i in np.flatnonzero(np.isin(ordinal, list(segment.formulas))):
+            score[i] = segment.formulas[int(ordinal[i])](values(int(event[i])))
+    return score
+
+
+def unexpired(
+    segment: Segment, event: NDArray[np.int32], ordinal: NDArray[np.int32], time: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    if segment.expires is None:
+        return event, ordinal
+    live = segment.expires[ordinal] > time
+    return event[live], ordinal[live]
+
+
+def is_live(subscription: Subscription, time: int) -> bool:
+    return subscription.expires is None or time < subscription.expires
+
+
+def match_list(
+    id: str, found: Sequence[Found], fresh: Sequence[tuple[int, Subscription]], values: Values, k: int | None, time: int
+) -> list[Match]:
+    """The matches of one event: by id, or the k best by (score desc, id asc)."""
+    matches = [Match(id, s.id, s.score_of(values)) for _, s in fresh if is_live(s, time)]
+    for segment, event, ordinal in found:
+        if len(ordinal):
+            event, ordinal = unexpired(segment, event, ordinal, time)
+            score = scores(segment, event, ordinal, lambda _: values)
+            matches += map(Match, [id] * len(ordinal), segment.names.take(ordinal), score.tolist())
+    if k is None:
+        return sorted(matches, key=lambda match: match.subscription)
+    return sorted(matches, key=lambda match: (-match.score, match.subscription))[:k]
+
+
+def match_table(
+    ids: pa.Array,
+    found: Sequence[Found],
+    fresh: Sequence[tuple[int, Subscription]],
+    values: Callable[[int], Values],
+    k: int | None,
+    time: int,
+) -> pa.Table:
+    """(row, event, subscription, score) of every match of a batch, in order of the events."""
+    parts = []
+    for segment, event, ordinal in found:
+        event, ordinal = unexpired(segment, event, ordinal, time)
+        score = scores(segment, event, ordinal, values)
+        parts.append(_table(event, segment.names.strings.take(pa.array(ordinal)), score))
+    live = [(row, s) for row, s in fresh if is_live(s, time)]
+    if live:
+        rows = np.array([row for row, _ in live], np.int32)
+        named = pa.array([s.id for _, s in live], pa.large_string())
+        parts.append(_table(rows, named, np.array([s.score_of(values(row)) for row, s in live])))
+    table = (
+        pa.concat_tables(parts).combine_chunks()
+        if parts
+        else _table(np.empty(0, np.int32), pa.array([], pa.large_string()), np.empty(0))
+    )
+    if len(parts) > 1 and k is None:
+        table = table.sort_by([(ROW, "ascending"), ("subscription", "ascending")])
+    if k is not None:
+        table = best(table, k)
+    return table.add_column(1, "event", ids.take(table[ROW].combine_chunks()))
+
+
+def best(table: pa.Table, k: int) -> pa.Table:
+    """The k best of each row by (score desc, id asc)."""
+    table = table.sort_by([(ROW, "ascending"), ("score", "descending"), ("subscription", "ascending")])
+    row = table[ROW].to_numpy()
+    return table.filter(pa.array(np.arange(len(row)) - np.searchsorted(row, row) < k))
+
+
+def _table(row: NDArray[np.int32], subscription: pa.Array, score: NDArray[np.float64]) -> pa.Table:
+    return pa.table({ROW: pa.array(row, pa.int32()), "subscription": subscription, "score": pa.array(score, pa.float64())})
+
+
+def by_event(
+    found: Sequence[Found],
+    fresh: Sequence[tuple[int, Subscription]],
+    events: Sequence[Event],
+    vocabularies: Vocabularies,
+    time: Callable[[int], int],
+) -> list[tuple[list[Match], list[tuple[Subscription, float]]]]:
+    """For each event: the matches of subscriptions that have no ranking, by id; and those that have, with their scores."""
+    sorted_out: list[tuple[list[Match], list[tuple[Subscription, float]]]] = [([], []) for _ in events]
+    for row, s in fresh:
+        _sort_in(sorted_out[row], events[row], s, time(row))
+    for segment, event, ordinal in found:
+        ranked = segment.ranked[ordinal] if segment.ranked is not None else np.zeros(len(ordinal), np.bool_)
+        for row, one in zip(event[ranked].tolist(), ordinal[ranked].tolist(), strict=True):
+            _sort_in(sorted_out[row], events[row], segment.subscription(vocabularies, one), time(row))
+        event, ordinal = event[~ranked], ordinal[~ranked]
+        score = scores(segment, event, ordinal, lambda row: events[row].values)
+        for row, one, id, value in zip(event.tolist(), ordinal.tolist(), segment.names.take(ordinal), score.tolist(), strict=True):
+            if segment.expires is None or segment.expires[one] > time(row):
+                sorted_out[row][0].append(Match(events[row].id, id, value))
+    for plain, _ in sorted_out:
+        plain.sort(key=lambda match: match.subscription)
+    return sorted_out
+
+
+def _sort_in(place: tuple[list[Match], list[tuple[Subscription, float]]], event: Event, s: Subscription, time: int) -> None:
+    if is_live(s, time):
+        if is_ranked(s):
+            place[1].append((s, s.score_of(event.values)))
+        else:
+            place[0].append(Match(event.id, s.id, s.score_of(event.values)))

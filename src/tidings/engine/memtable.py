@@ -1,0 +1,66 @@
+"""The memtable: what is new since the last segment, in a structure that takes single changes.
+
+`slot` numbers clauses for the index; a slot is used once. The owner (`Store`) guards it with its lock and turns it into a segment
+before it grows large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tidings.engine.axes import axes_of
+from tidings.index.mo_tree import MOTree
+from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies, encode_clauses
+from tidings.model.clause import Clause, Values
+from tidings.model.schema import Schema
+from tidings.model.subscription import Subscription
+
+
+class Memtable:
+    def __init__(self, schema: Schema, vocabularies: Vocabularies, sample: ClauseColumns | None = None) -> None:
+        """`sample` are clauses like those to come."""
+        self._schema = schema
+        self._vocabularies = vocabularies
+        self._index = MOTree(axes_of(schema, vocabularies, sample))
+        self._slots: dict[str, tuple[int, int]] = {}
+        self._clause: dict[int, Clause] = {}
+        self.subscriptions: dict[str, Subscription] = {}
+        self._owner: dict[int, Subscription] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self.subscriptions)
+
+    def put(self, subscription: Subscription) -> None:
+        self.remove(subscription.id)
+        clauses = subscription.clauses
+        first, self._next = self._next, self._next + len(clauses)
+        slots = range(first, self._next)
+        self._index.insert(
+            np.arange(first, self._next, dtype=np.int32), encode_clauses(self._schema, self._vocabularies, clauses, slots)
+        )
+        self._slots[subscription.id] = (first, self._next)
+        self.subscriptions[subscription.id] = subscription
+        for slot, clause in zip(slots, clauses, strict=True):
+            self._clause[slot] = clause
+            self._owner[slot] = subscription
+
+    def remove(self, id: str) -> bool:
+        if id not in self.subscriptions:
+            return False
+        first, end = self._slots.pop(id)
+        self._index.delete(np.arange(first, end, dtype=np.int32))
+        for slot in range(first, end):
+            del self._clause[slot], self._owner[slot]
+        del self.subscriptions[id]
+        return True
+
+    def match(self, events: EventColumns, values: Callable[[int], Values]) -> list[tuple[int, Subscription]]:
+        """(event row, subscription) of every match, each once, in any order."""
+        found: dict[tuple[int, str], Subscription] = {}
+        for event, slot in zip(*(part.tolist() for part in self._index.match_batch(events)), strict=True):
+            if all(residue.test(values(event)) for residue in self._clause[slot].residue):
+                found[event, self._owner[slot].id] = self._owner[slot]
+        return [(event, subscription) for (event, _), subscription in found.items()]

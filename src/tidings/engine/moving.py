@@ -1,0 +1,67 @@
+"""Moving subscribers: a subscription's place, centred anew, its size kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tidings.errors import EventError, SubscriptionError
+from tidings.model.clause import Box, Clause
+from tidings.model.event import read_place
+from tidings.model.schema import Place, Schema
+from tidings.model.subscription import Subscription
+
+
+def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) -> Subscription:
+    """The subscription with the middle of all its boxes at `point`."""
+    attribute = schema[schema.place] if schema.place is not None else None
+    boxes = [clause.box for clause in subscription.clauses if clause.box is not None]
+    if not isinstance(attribute, Place) or not boxes:
+        raise SubscriptionError(f"subscription {subscription.id!r} has no place: only one with a box can be moved")
+    if any(schema.place in residue.attributes for clause in subscription.clauses for residue in clause.residue):
+        raise SubscriptionError(
+            f"subscription {subscription.id!r} has a shape other than a box on {schema.place!r}: give it a new filter"
+        )
+    x, y = _point(schema.place or "", point, attribute.plane)
+    unwrapped = boxes if attribute.plane else unwrap(boxes)
+    west, east = min(b[0] for b in unwrapped), max(b[2] for b in unwrapped)
+    south, north = min(b[1] for b in unwrapped), max(b[3] for b in unwrapped)
+    dx, dy = x - (west + east) / 2, y - (south + north) / 2
+    clauses: list[Clause] = []
+    place = dict(zip(boxes, unwrapped, strict=True))
+    for clause in subscription.clauses:
+        if clause.box is None:
+            clauses.append(clause)
+            continue
+        box = place[clause.box]
+        shifted = (box[0] + dx, box[1] + dy, box[2] + dx, box[3] + dy)
+        clauses += [replace(clause, box=b) for b in ([shifted] if attribute.plane else wrap(shifted))]
+    return replace(subscription, clauses=tuple(clauses), filter=None)
+
+
+def _point(name: str, point: Sequence[float], plane: bool) -> tuple[float, float]:
+    try:
+        box = read_place(name, point, plane)
+    except EventError as error:
+        raise SubscriptionError(str(error)) from None
+    if box[:2] != box[2:]:
+        raise SubscriptionError(f"{name} = {point!r}: a subscription is moved to a point (x, y)")
+    return box[0], box[1]
+
+
+def unwrap(boxes: Sequence[Box]) -> list[Box]:
+    """Boxes that meet at the 180th meridian, laid side by side: the western hemisphere's go on beyond 180."""
+    crosses = any(b[2] == 180.0 for b in boxes) and any(b[0] == -180.0 for b in boxes)
+    return [(b[0] + 360.0, b[1], b[2] + 360.0, b[3]) if crosses and b[0] == -180.0 else b for b in boxes]
+
+
+def wrap(box: Box) -> list[Box]:
+    """A box back on the globe: cut at the poles, and in two where it crosses the 180th meridian."""
+    west, south, east, north = box[0], max(box[1], -90.0), box[2], min(box[3], 90.0)
+    if east - west >= 360.0:
+        return [(-180.0, south, 180.0, north)]
+    turns = 360.0 if west < -180.0 else -360.0 if west >= 180.0 else 0.0
+    west, east = west + turns, east + turns
+    if east <= 180.0:
+        return [(west, south, east, north)]
+    return [(west, south, 180.0, north), (-180.0, south, east - 360.0, north)]

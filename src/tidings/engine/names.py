@@ -1,0 +1,91 @@
+"""A segment's subscription ids: distinct strings in ascending order, searched by halving, without a Python object per id.
+
+The strings lie in an Arrow `large_string` array, so they can be a memory map: `start` (n + 1, int64) and `text` (uint8) are
+views of its buffers. The bytes of UTF-8 sort as the code points do, so the order is that of Python's strings.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidings._jit import kernel
+
+ABSENT = -1
+
+
+class Names:
+    def __init__(self, strings: pa.LargeStringArray) -> None:
+        self.strings = strings
+        self._start, self._text = buffers(strings)
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+    def __getitem__(self, ordinal: int) -> str:
+        return bytes(self._text[self._start[ordinal] : self._start[ordinal + 1]]).decode()
+
+    def take(self, ordinals: NDArray[np.integer]) -> list[str]:
+        names: list[str] = self.strings.take(pa.array(ordinals)).to_pylist() if len(ordinals) > 8 else [self[i] for i in ordinals]
+        return names
+
+    def find(self, name: str) -> int:
+        """The ordinal of `name`, or ABSENT."""
+        return int(find(self._start, self._text, np.frombuffer(name.encode(), np.uint8)))
+
+    def find_many(self, names: pa.LargeStringArray) -> NDArray[np.int64]:
+        start, text = buffers(names)
+        return np.asarray(find_many(self._start, self._text, start, text))
+
+    @property
+    def nbytes(self) -> int:
+        return self._start.nbytes + self._text.nbytes
+
+
+def buffers(strings: pa.LargeStringArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Offsets and bytes of an Arrow string array, without copying."""
+    _, start, text = strings.buffers()
+    offsets = np.frombuffer(start, np.int64)[strings.offset : strings.offset + len(strings) + 1] if start else np.zeros(1, np.int64)
+    return offsets, np.frombuffer(text, np.uint8) if text is not None else np.zeros(0, np.uint8)
+
+
+@kernel
+def compare(text: NDArray[np.uint8], a: int, a_end: int, key: NDArray[np.uint8], b: int, b_end: int) -> int:
+    """Sign of text[a:a_end] - key[b:b_end], as bytes."""
+    while a < a_end and b < b_end:
+        if text[a] != key[b]:
+            return 1 if text[a] > key[b] else -1
+        a += 1
+        b += 1
+    return (1 if a < a_end else 0) - (1 if b < b_end else 0)
+
+
+@kernel
+def search(start: NDArray[np.int64], text: NDArray[np.uint8], key: NDArray[np.uint8], b: int, b_end: int) -> int:
+    low, high = 0, len(start) - 1
+    while low < high:
+        middle = (low + high) // 2
+        sign = compare(text, start[middle], start[middle + 1], key, b, b_end)
+        if sign == 0:
+            return middle
+        if sign < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return -1
+
+
+@kernel
+def find(start: NDArray[np.int64], text: NDArray[np.uint8], key: NDArray[np.uint8]) -> int:
+    return search(start, text, key, 0, len(key))
+
+
+@kernel
+def find_many(
+    start: NDArray[np.int64], text: NDArray[np.uint8], key_start: NDArray[np.int64], key_text: NDArray[np.uint8]
+) -> NDArray[np.int64]:
+    found = np.empty(len(key_start) - 1, np.int64)
+    for i in range(len(found)):
+        found[i] = search(start, text, key_text, key_start[i], key_start[i + 1])
+    return found

@@ -1,0 +1,110 @@
+"""The record of a durable topic: one SQLite file in WAL mode. Everything else on disk is derived from it.
+
+| table          | a row is                                                                                           |
+|----------------|----------------------------------------------------------------------------------------------------|
+| `meta`         | a setting: name, schema, key, format                                                               |
+| `subscription` | a subscription set one at a time: its record as JSON, `seq` of its last change                     |
+| `chunk`        | a bulk load: the accepted rows as an Arrow IPC stream, `seq` of the load                           |
+| `gone`         | the last removal (or replacement) of an id: a chunk's row is live if no later `seq` stands here    |
+| `event`        | a live event: its record as JSON, `time` and `expires` in microseconds                             |
+| `outbox`       | a notification with a stable id, until it is acknowledged                                          |
+| `state`        | a subscription's window, or any other named state that must survive, as bytes                      |
+
+A batch of changes is one transaction and has one sequence number. A change is acknowledged only after its commit.
+`synchronous=FULL`, so a commit survives power loss as far as the disk keeps its word.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tidings.errors import StorageError
+
+FORMAT = 1
+TABLES = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS subscription (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS subscription_seq ON subscription (seq);
+CREATE TABLE IF NOT EXISTS chunk (seq INTEGER PRIMARY KEY, rows INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS gone (id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS gone_seq ON gone (seq);
+CREATE TABLE IF NOT EXISTS event (id TEXT PRIMARY KEY, expires INTEGER, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS event_expires ON event (expires) WHERE expires IS NOT NULL;
+CREATE TABLE IF NOT EXISTS outbox (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Registry:
+    def __init__(self, path: Path, *, readonly: bool = False) -> None:
+        self.path = path
+        mode = "ro" if readonly else "rwc"
+        try:
+            self._db = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={mode}", uri=True, check_same_thread=False, isolation_level=None
+            )
+            self._db.execute("PRAGMA busy_timeout = 10000")
+            if not readonly:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = FULL")
+                self._db.executescript(TABLES)
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot open the registry {path}: {error}") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """One batch of changes: all of it is committed when the block ends, none of it when the block raises."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise StorageError(f"the registry {self.path} did not take the change, nothing was applied: {error}") from error
+
+    def read(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(query, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(f"the registry {self.path} cannot be read: {error}") from error
+
+    def meta(self) -> dict[str, Any]:
+        return {name: json.loads(value) for name, value in self.read("SELECT name, value FROM meta")}
+
+    def last_seq(self) -> int:
+        """The newest sequence number that any change carries."""
+        newest = [self.read(f"SELECT max(seq) FROM {table}")[0][0] or 0 for table in ("subscription", "chunk", "gone")]
+        seq: int = max(self.meta().get("seq", 0), *newest)
+        return seq
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def set_meta(db: sqlite3.Connection, **values: Any) -> None:
+    db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(name, json.dumps(value)) for name, value in values.items()])
+
+
+def put_subscriptions(db: sqlite3.Connection, seq: int, records: Iterable[tuple[str, str]]) -> None:
+    db.executemany("INSERT OR REPLACE INTO subscription VALUES (?, ?, ?)", [(id, seq, body) for id, body in records])
+
+
+def put_chunk(db: sqlite3.Connection, seq: int, rows: int, body: bytes) -> None:
+    db.execute("INSERT INTO chunk VALUES (?, ?, ?)", (seq, rows, body))
+
+
+def put_gone(db: sqlite3.Connection, seq: int, ids: Iterable[str]) -> None:
+    """Mark ids as removed or replaced at `seq`."""
+    marks = [(id, seq) for id in ids]
+    db.executemany("INSERT OR REPLACE INTO gone VALUES (?, ?)", marks)
+    db.executemany("DELETE FROM subscription WHERE id = ?", [(id,) for id, _ in marks])

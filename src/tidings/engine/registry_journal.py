@@ -1,0 +1,85 @@
+"""A durable topic's journal: every change is one transaction of the registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tidings.engine.journal import Journal
+from tidings.engine.publisher import Publisher
+from tidings.engine.registry import Registry, put_chunk, put_gone, put_subscriptions, set_meta
+from tidings.engine.results import Notification
+from tidings.errors import StorageError
+from tidings.model.event import Event, event_to_record
+from tidings.model.subscription import Subscription, to_record
+
+
+class RegistryJournal(Journal):
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+
+    def put(self, seq: int, subscription: Subscription) -> None:
+        with self.registry.transaction() as db:
+            put_gone(db, seq, [subscription.id])
+            put_subscriptions(db, seq, [(subscription.id, json.dumps(to_record(subscription)))])
+            db.execute("DELETE FROM state WHERE name = ?", (subscription.id,))
+            set_meta(db, seq=seq)
+
+    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int) -> None:
+        table = table.replace_schema_metadata({"since": str(since)})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_table(table)
+        with self.registry.transaction() as db:
+            put_gone(db, seq, replaced)
+            put_chunk(db, seq, len(table), sink.getvalue())
+            db.executemany("DELETE FROM state WHERE name = ?", [(id,) for id in replaced])
+            set_meta(db, seq=seq)
+
+    def removed(self, seq: int, ids: Sequence[str]) -> None:
+        with self.registry.transaction() as db:
+            put_gone(db, seq, ids)
+            db.executemany("DELETE FROM state WHERE name = ?", [(id,) for id in ids])
+            set_meta(db, seq=seq)
+
+    def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
+        kept = [(e.id, e.expires, json.dumps(event_to_record(e))) for e in events if not e.deleted]
+        gone = [(e.id,) for e in events if e.deleted]
+        due = [(n.id, json.dumps([*n[:5], n.at.isoformat()])) for n in notes]
+        with self.registry.transaction() as db:
+            db.executemany("INSERT OR REPLACE INTO event VALUES (?, ?, ?)", kept)
+            db.executemany("DELETE FROM event WHERE id = ?", gone)
+            db.execute("DELETE FROM event WHERE expires <= ?", (publisher.clock,))
+            db.executemany("INSERT OR IGNORE INTO outbox (id, body) VALUES (?, ?)", due)
+            db.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", publisher.changed_state())
+            set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)
+
+    def close(self) -> None:
+        self.registry.close()
+
+
+class ReadOnlyJournal(Journal):
+    """Refuses every change."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+
+    def put(self, seq: int, subscription: Subscription) -> None:
+        self._refuse()
+
+    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int) -> None:
+        self._refuse()
+
+    def removed(self, seq: int, ids: Sequence[str]) -> None:
+        self._refuse()
+
+    def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
+        self._refuse()
+
+    def _refuse(self) -> None:
+        raise StorageError(f"{self.registry.path.parent} was opened with mode='r': it can be read, not changed")
+
+    def close(self) -> None:
+        self.registry.close()

@@ -1,0 +1,223 @@
+"""A segment: many subscriptions, packed once, never changed; only the numbers in `died` move.
+
+Subscriptions stand in ascending order of id; a subscription's place is its *ordinal*, so among equal scores the lower ordinal
+is the better id. Clauses stand in order of their owners. Every clause has one *home*, the access path that the planner priced
+lowest, and the home holds the clause's exact predicates too: there is no second copy.
+
+| part       | shape, dtype       | meaning                                                                               |
+|------------|--------------------|---------------------------------------------------------------------------------------|
+| `table`    | n rows             | id and the ranking columns in use (`rows.RANKING`)                                    |
+| `owner`    | c, int32           | ordinal of each clause's subscription, ascending                                      |
+| `homes`    | name -> structure  | each with the rows of its clauses and `match_batch`                                   |
+| `residues` | clause -> sources  | what is checked last, in Python                                                       |
+| `died`     | n, uint32          | when each subscription was removed, as `change number - born`; ALIVE until then       |
+
+A reader that holds change number s sees subscription r iff died[r] > s - born: matching never waits for removals, nor they for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidings.engine.files import read_arrays, write_arrays
+from tidings.engine.names import ABSENT, Names
+from tidings.engine.planner import HOMES, Home, Statistics, build_homes
+from tidings.engine.rows import Rows, fields_at
+from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies
+from tidings.model.clause import Residue, Values
+from tidings.model.filter import compile_residue
+from tidings.model.gather import NO_CLAUSES, concat_clauses, decode_clause, gather_clauses
+from tidings.model.linear import Linear, parse_linear
+from tidings.model.schema import Schema
+from tidings.model.subscription import Subscription
+
+ALIVE = np.uint32(2**32 - 1)
+NEVER = 2**62
+Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+
+class Segment:
+    def __init__(
+        self,
+        schema: Schema,
+        table: pa.Table,
+        homes: Mapping[str, Home],
+        residues: Mapping[int, tuple[str, ...]],
+        owner: NDArray[np.int32],
+        born: int,
+    ) -> None:
+        self.schema = schema
+        self.table = table
+        self.homes = dict(homes)
+        self.owner = owner
+        self.born = born
+        self.died = np.full(len(table), ALIVE)
+        self._residue_sources = residues
+        self.names = Names(table["id"].chunk(0) if table["id"].num_chunks else pa.array([], pa.large_string()))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @classmethod
+    def build(cls, schema: Schema, rows: Rows, statistics: Statistics, born: int) -> Segment:
+        rows = rows.by_id()
+        table = rows.table.combine_chunks()
+        homes = build_homes(schema, rows.clauses, column_of(table, "score", 1.0), statistics)
+        return cls(schema, table, homes, rows.residues, rows.clauses.owner, born)
+
+    @cached_property
+    def residues(self) -> dict[int, tuple[Residue, ...]]:
+        return {
+            clause: tuple(compile_residue(self.schema, s) for s in sources) for clause, sources in self._residue_sources.items()
+        }
+
+    @cached_property
+    def score(self) -> NDArray[np.float64]:
+        """Static score by ordinal."""
+        return column_of(self.table, "score", 1.0)
+
+    @cached_property
+    def expires(self) -> NDArray[np.int64] | None:
+        return column_of(self.table, "expires", NEVER) if "expires" in self.table.column_names else None
+
+    @cached_property
+    def formulas(self) -> dict[int, Linear]:
+        """Scores that depend on the event, by ordinal."""
+        if "formula" not in self.table.column_names:
+            return {}
+        texts = self.table["formula"].to_pylist()
+        return {row: parse_linear(self.schema, "score", text) for row, text in enumerate(texts) if text is not None}
+
+    @cached_property
+    def ranked(self) -> NDArray[np.bool_] | None:
+        """Whether each subscription has a k or a window; None when nobody has."""
+        given = [self.table[name].is_valid().to_numpy() for name in ("k", "window") if name in self.table.column_names]
+        return np.logical_or.reduce(given) if given else None
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether matching needs nothing beyond the homes, and scores nothing beyond `score`."""
+        return not self._residue_sources and not self.formulas and self.expires is None
+
+    def clauses_of(self, ordinal: int) -> range:
+        """The clauses of a subscription."""
+        first, end = np.searchsorted(self.owner, [ordinal, ordinal + 1])
+        return range(first, end)
+
+    def subscription(self, vocabularies: Vocabularies, ordinal: int) -> Subscription:
+        clauses = []
+        for row in self.clauses_of(ordinal):
+            name, slot = self.home_of(row)
+            clause = decode_clause(self.schema, vocabularies, self.homes[name].clause(slot), 0)
+            clauses.append(replace(clause, residue=self.residues.get(row, ())))
+        return Subscription(id=self.names[ordinal], clauses=tuple(clauses), **fields_at(self.schema, self.table, ordinal))
+
+    def home_of(self, clause: int) -> tuple[str, int]:
+        """The name of a clause's home, and the slot it has there."""
+        home, slot = self._places[clause]
+        return list(self.homes)[home], int(slot)
+
+    @cached_property
+    def _places(self) -> NDArray[np.int32]:
+        """(home, slot) of each clause; made when first asked for, since matching does not need it."""
+        places = np.empty((len(self.owner), 2), np.int32)
+        for number, home in enumerate(self.homes.values()):
+            places[home.packed.row] = np.stack([np.full(len(home), number), np.arange(len(home))], axis=1)
+        return places
+
+    def find(self, id: str, snapshot: int) -> int:
+        """The ordinal of a live subscription, or ABSENT."""
+        ordinal = self.names.find(id)
+        return ordinal if ordinal != ABSENT and self.died[ordinal] > snapshot - self.born else ABSENT
+
+    def match(self, events: EventColumns, values: Callable[[int], Values], snapshot: int) -> Pairs:
+        """(event row, ordinal) of every match of a live subscription, each once, by event and then ordinal."""
+        found = [home.match_batch(events, self.died, snapshot - self.born) for home in self.homes.values()]
+        event = np.concatenate([e for e, _ in found]) if found else np.empty(0, np.int32)
+        clause = np.concatenate([c for _, c in found]) if found else np.empty(0, np.int32)
+        if self._residue_sources:
+            event, clause = self._check_residues(event, clause, values)
+        return _distinct(event, self.owner[clause])
+
+    def _check_residues(self, event: NDArray[np.int32], clause: NDArray[np.int32], values: Callable[[int], Values]) -> Pairs:
+        kept = np.ones(len(event), np.bool_)
+        for i in np.flatnonzero(np.isin(clause, list(self.residues))):
+            kept[i] = all(residue.test(values(int(event[i]))) for residue in self.residues[int(clause[i])])
+        return event[kept], clause[kept]
+
+    def columns(self) -> ClauseColumns:
+        """All clauses, in order."""
+        if not self.homes:
+            return NO_CLAUSES
+        parts = [home.columns() for home in self.homes.values()]
+        order = np.concatenate([rows for rows, _ in parts])
+        return gather_clauses(concat_clauses([clauses for _, clauses in parts], [0] * len(parts)), np.argsort(order))
+
+    def rows(self) -> Rows:
+        return Rows(self.table, self.columns(), self._residue_sources)
+
+    def live(self, snapshot: int) -> NDArray[np.int64]:
+        """Ordinals of the subscriptions that a reader at `snapshot` sees."""
+        return np.flatnonzero(self.died > snapshot - self.born)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.table.nbytes + sum(home.nbytes for home in self.homes.values()) + self.owner.nbytes + self.died.nbytes)
+
+    def check(self) -> None:
+        ids = self.table["id"].to_pylist()
+        assert ids == sorted(set(ids)), "ids ascend and are distinct"
+        assert np.all(np.diff(self.owner) >= 0), "owners ascend"
+        members = np.sort(np.concatenate([home.packed.row for home in self.homes.values()])) if self.homes else np.empty(0)
+        assert np.array_equal(members, np.arange(len(self.owner))), "every clause has one home"
+        for home in self.homes.values():
+            home.check()
+
+    def write(self, path: Path) -> None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, self.table.schema) as writer:
+            writer.write_table(self.table)
+        arrays: dict[str, NDArray[Any]] = {"table": np.frombuffer(sink.getvalue(), np.uint8), "owner": self.owner}
+        arrays["residues"] = np.frombuffer(json.dumps(list(self._residue_sources.items())).encode(), np.uint8)
+        for name, home in self.homes.items():
+            arrays |= {f"{name}/{part}": array for part, array in home.arrays().items()}
+        write_arrays(
+            path, {"born": self.born, "subscriptions": len(self), "clauses": len(self.owner), "homes": list(self.homes)}, arrays
+        )
+
+    @classmethod
+    def open(cls, schema: Schema, path: Path, *, verify: bool = True) -> Segment:
+        facts, arrays = read_arrays(path, verify=verify)
+        table = pa.ipc.open_file(pa.py_buffer(arrays["table"])).read_all()
+        homes = {}
+        for name in facts["homes"]:
+            parts = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
+            homes[name] = HOMES[name].from_arrays(parts)
+        residues = {clause: tuple(sources) for clause, sources in json.loads(arrays["residues"].tobytes())}
+        return cls(schema, table, homes, residues, arrays["owner"], facts["born"])
+
+
+def column_of(table: pa.Table, name: str, default: Any) -> NDArray[Any]:
+    """A ranking column as an array, `default` where it is null or not there at all."""
+    if name not in table.column_names:
+        return np.full(len(table), default)
+    filled: NDArray[Any] = table[name].combine_chunks().fill_null(default).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def _distinct(event: NDArray[np.int32], owner: NDArray[np.int32]) -> Pairs:
+    """Pairs in order, each once: a subscription of several clauses may have matched by more than one."""
+    order = np.lexsort((owner, event))
+    event, owner = event[order], owner[order]
+    first = np.ones(len(event), np.bool_)
+    first[1:] = (event[1:] != event[:-1]) | (owner[1:] != owner[:-1])
+    return event[first], owner[first]

@@ -1,0 +1,240 @@
+"""The store: all subscriptions of a topic, as a memtable and segments; one writer, any number of readers.
+
+A *snapshot* is a tuple of segments and a change number. Changes go to the memtable and to the `died` numbers of segments; a
+memtable of FLUSH_AT subscriptions becomes a segment; MERGE_WIDTH segments of about one size become one. A merge works beside
+everything else on the snapshot it began with, and is put in place with the removals that came meanwhile, so it never changes an
+answer. The lock is held only to apply a change or to read the memtable.
+
+Invariant: a live id stands in exactly one place, the memtable or one segment.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidings.engine.memtable import Memtable
+from tidings.engine.names import ABSENT
+from tidings.engine.planner import Statistics
+from tidings.engine.rows import Rows, concat_rows, rows_of
+from tidings.engine.segment import Segment
+from tidings.model.arrays import EventColumns, Vocabularies
+from tidings.model.clause import Values
+from tidings.model.schema import Schema
+from tidings.model.subscription import Subscription
+
+FLUSH_AT = 4096
+MERGE_WIDTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    segments: tuple[Segment, ...]
+    seq: int
+
+
+class Found(NamedTuple):
+    """Matches in one place: `ordinal` in `segment`."""
+
+    segment: Segment
+    event: NDArray[np.int32]
+    ordinal: NDArray[np.int32]
+
+
+class Store:
+    def __init__(
+        self, schema: Schema, vocabularies: Vocabularies, statistics: Statistics, segments: Sequence[Segment] = (), seq: int = 0
+    ) -> None:
+        self.schema = schema
+        self.vocabularies = vocabularies
+        self.statistics = statistics
+        self.lock = threading.RLock()
+        self.memtable = Memtable(schema, vocabularies)
+        self.snapshot = Snapshot(tuple(segments), seq)
+        self.on_packed: Callable[[Snapshot], None] = lambda packed: None
+        self._packed = self._last_saved = self.snapshot
+        self._worker: ThreadPoolExecutor | None = None
+        self._work: Future[None] | None = None
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Begin with these segments; nothing else is there yet."""
+        self.snapshot = self._packed = self._last_saved = snapshot
+
+    def __len__(self) -> int:
+        with self.lock:
+            return len(self.memtable) + sum(len(segment.live(self.snapshot.seq)) for segment in self.snapshot.segments)
+
+    def get(self, id: str) -> Subscription | None:
+        with self.lock:
+            if id in self.memtable.subscriptions:
+                return self.memtable.subscriptions[id]
+            for segment in self.snapshot.segments:
+                ordinal = segment.find(id, self.snapshot.seq)
+                if ordinal != ABSENT:
+                    return segment.subscription(self.vocabularies, ordinal)
+        return None
+
+    def __contains__(self, id: str) -> bool:
+        with self.lock:
+            return id in self.memtable.subscriptions or any(s.find(id, self.snapshot.seq) != ABSENT for s in self.snapshot.segments)
+
+    def put(self, seq: int, subscriptions: Iterable[Subscription]) -> None:
+        with self.lock:
+            for subscription in subscriptions:
+                self._bury(seq, subscription.id)
+                self.memtable.put(subscription)
+            self.snapshot = Snapshot(self.snapshot.segments, seq)
+            if len(self.memtable) >= FLUSH_AT:
+                self._pack()
+
+    def remove(self, seq: int, ids: Iterable[str]) -> None:
+        with self.lock:
+            for id in ids:
+                if not self.memtable.remove(id):
+                    self._bury(seq, id)
+            self.snapshot = Snapshot(self.snapshot.segments, seq)
+
+    def _bury(self, seq: int, id: str) -> None:
+        for segment in self.snapshot.segments:
+            ordinal = segment.find(id, self.snapshot.seq)
+            if ordinal != ABSENT:
+                segment.died[ordinal] = seq - segment.born
+
+    def put_rows(self, seq: int, rows: Rows) -> None:
+        """A bulk load: the rows become a segment of their own, and replace what had their ids."""
+        added = Segment.build(self.schema, rows, self.statistics, seq)
+        with self.lock:
+            self._pack()
+            ids = added.names.strings
+            for segment in self.snapshot.segments:
+                ordinals = segment.names.find_many(ids)
+                ordinals = ordinals[ordinals != ABSENT]
+                alive = ordinals[segment.died[ordinals] > seq - segment.born]
+                segment.died[alive] = seq - segment.born
+            self._now_packed((*self.snapshot.segments, added), seq)
+
+    def existing(self, ids: pa.LargeStringArray) -> list[str]:
+        """Those of `ids` that are live now."""
+        with self.lock:
+            live = np.zeros(len(ids), np.bool_)
+            for segment in self.snapshot.segments:
+                ordinals = segment.names.find_many(ids)
+                live |= (ordinals != ABSENT) & (segment.died[ordinals] > self.snapshot.seq - segment.born)
+            found: list[str] = ids.filter(pa.array(live)).to_pylist()
+            if len(self.memtable):
+                found += [id for id in ids.to_pylist() if id in self.memtable.subscriptions]
+            return found
+
+    def match(self, events: EventColumns, values: Callable[[int], Values]) -> tuple[list[Found], list[tuple[int, Subscription]]]:
+        """All matches at one change number, by segment, and those of the memtable."""
+        with self.lock:
+            snapshot = self.snapshot
+            fresh = self.memtable.match(events, values) if len(self.memtable) else []
+        found = [Found(segment, *segment.match(events, values, snapshot.seq)) for segment in snapshot.segments]
+        return found, fresh
+
+    def flush(self) -> None:
+        """Turn the memtable into a segment, and wait until a durable topic has written it."""
+        with self.lock:
+            self._pack()
+            self._background(self._saved)
+        self.settle()
+
+    def _pack(self) -> None:
+        if not len(self.memtable):
+            return
+        rows = rows_of(self.schema, self.vocabularies, list(self.memtable.subscriptions.values()))
+        added = Segment.build(self.schema, rows, self.statistics, self.snapshot.seq)
+        self.memtable = Memtable(self.schema, self.vocabularies, rows.clauses)
+        self._now_packed((*self.snapshot.segments, added), self.snapshot.seq)
+
+    def _now_packed(self, segments: tuple[Segment, ...], seq: int) -> None:
+        """The memtable is empty: `segments` at `seq` are all there is, which is what a manifest may say."""
+        assert not len(self.memtable)
+        self.snapshot = self._packed = Snapshot(segments, seq)
+        self._background(self._tidy)
+
+    def _tidy(self) -> None:
+        """Merge while merges are due, then save."""
+        with self.lock:
+            due = due_for_merge(self.snapshot)
+        while len(due) > 1:
+            self.merge(due)
+            with self.lock:
+                due = due_for_merge(self.snapshot)
+        self._saved()
+
+    def _saved(self) -> None:
+        with self.lock:
+            packed = self._packed
+        if packed is not self._last_saved:
+            self.on_packed(packed)
+            self._last_saved = packed
+
+    def _background(self, work: Callable[[], None]) -> None:
+        self._worker = self._worker or ThreadPoolExecutor(1, "tidings-merge")
+        self._work = self._worker.submit(work)
+
+    def settle(self) -> None:
+        """Wait for the work in the background; what it raised is raised here."""
+        if self._work is not None:
+            self._work.result()
+
+    def merge(self, inputs: Sequence[Segment] | None = None) -> None:
+        """Make one segment of `inputs`, all segments if not given. Runs beside matching and changes."""
+        with self.lock:
+            self._pack()
+            before = self.snapshot
+        inputs = list(before.segments if inputs is None else inputs)
+        live = [segment.live(before.seq) for segment in inputs]
+        kept = [(segment.rows().take(rows), segment, rows) for segment, rows in zip(inputs, live, strict=True) if len(rows)]
+        merged = (
+            [Segment.build(self.schema, concat_rows([rows for rows, _, _ in kept]), self.statistics, before.seq)] if kept else []
+        )
+        with self.lock:
+            for _, segment, rows in kept:
+                self._carry_deaths(segment, rows, merged[0])
+            self.snapshot = self._with_merged(self.snapshot, inputs, merged)
+            self._packed = self._with_merged(self._packed, inputs, merged)
+
+    @staticmethod
+    def _with_merged(snapshot: Snapshot, inputs: Sequence[Segment], merged: Sequence[Segment]) -> Snapshot:
+        return Snapshot((*merged, *(segment for segment in snapshot.segments if segment not in inputs)), snapshot.seq)
+
+    def _carry_deaths(self, segment: Segment, rows: NDArray[np.int64], merged: Segment) -> None:
+        """Bury in `merged` what was removed from `segment` while the merge ran."""
+        late = rows[segment.died[rows] <= self.snapshot.seq - segment.born]
+        for ordinal in late:
+            there = merged.names.find(segment.names[int(ordinal)])
+            merged.died[there] = int(segment.died[ordinal]) + segment.born - merged.born
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.shutdown(wait=True)
+
+
+def due_for_merge(snapshot: Snapshot) -> list[Segment]:
+    """The segments that should be one: the smallest tier that has MERGE_WIDTH members, or one that is mostly dead."""
+    tiers: dict[int, list[Segment]] = {}
+    for segment in snapshot.segments:
+        live = len(segment.live(snapshot.seq))
+        tiers.setdefault(tier_of(live), []).append(segment)
+        if live < len(segment) // 2 and len(segment) > FLUSH_AT:
+            return [segment, *(other for other in snapshot.segments if other is not segment and len(other) <= len(segment))]
+    full = [tiers[tier] for tier in sorted(tiers) if len(tiers[tier]) >= MERGE_WIDTH]
+    return full[0] if full else []
+
+
+def tier_of(live: int) -> int:
+    tier = 0
+    while live > FLUSH_AT:
+        live //= MERGE_WIDTH
+        tier += 1
+    return tier

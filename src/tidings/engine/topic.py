@@ -1,0 +1,241 @@
+"""A topic: subscriptions, live events, and the answers. In memory by itself; `durable.open` makes one that is kept on disk.
+
+Every change is made in three steps: read and check the input, commit it to the journal (a durable topic's registry; nothing in
+memory), apply it. What is not committed is not applied, and what was applied is committed.
+"""
+
+from __future__ import annotations
+
+import time as wall_clock
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from tidings.engine.explain import Explanation, explain_event, explain_pair
+from tidings.engine.journal import Journal
+from tidings.engine.matching import by_event, match_list, match_table
+from tidings.engine.moving import moved
+from tidings.engine.planner import Statistics
+from tidings.engine.publisher import Publisher, is_ranked
+from tidings.engine.results import Match, Notification, instant
+from tidings.engine.rows import rows_of_batch
+from tidings.engine.stats import topic_stats
+from tidings.engine.store import Store
+from tidings.errors import StorageError, SubscriptionError
+from tidings.model.arrays import EventColumns, Vocabularies, encode_events
+from tidings.model.clause import Clause
+from tidings.model.columns import EventBatch, batch_of, events_from_arrow, events_to_arrow, subscriptions_from_arrow
+from tidings.model.event import Event, EventReader, read_events
+from tidings.model.filter import compile_filter
+from tidings.model.schema import Attribute, Schema
+from tidings.model.subscription import Subscription, changed, make_subscription
+from tidings.model.times import parse_time
+
+
+class Topic:
+    """`schema` names the attributes; `key` makes it a keyed topic, a table of current objects instead of a stream of events."""
+
+    def __init__(self, name: str, schema: Schema | Mapping[str, Attribute], *, key: str | None = None) -> None:
+        self.name = name
+        self.schema = schema if isinstance(schema, Schema) else Schema(schema)
+        self.key = key
+        self._read = EventReader(self.schema, key)
+        self.statistics = Statistics()
+        self.publisher = Publisher(self.schema, key)
+        self.journal = Journal()
+        self.use(Vocabularies(self.schema))
+
+    def use(self, vocabularies: Vocabularies) -> None:
+        """Begin with these codes and no subscriptions."""
+        self.vocabularies = vocabularies
+        self.store = Store(self.schema, vocabularies, self.statistics)
+
+    # Subscriptions
+
+    def subscribe(
+        self, id: str, filter: str | Mapping[str, Any] | None = None, *, replay: bool = False, time: Any = None, **ranking: Any
+    ) -> list[Notification]:
+        """Register or replace a subscription; `replay` gives the live events that match, a keyed topic gives its current list."""
+        now = self._at(time)
+        subscription = make_subscription(self.schema, id, filter, **ranking)
+        if is_ranked(subscription):
+            subscription = replace(subscription, since=now)
+        with self.store.lock:
+            seq = self.store.snapshot.seq + 1
+            self.journal.put(seq, subscription)
+            self.store.put(seq, [subscription])
+            self.publisher.deactivate(id)
+            notes = []
+            if replay and self.key is None:
+                for event in self.publisher.events.search(subscription.clauses, now):
+                    score = subscription.score_of(event.values)
+                    notes.append(Notification(id, event.id, score, None, "matched", instant(now)))
+            return notes
+
+    def subscribe_many(self, table: pa.Table, *, on_error: str = "raise", time: Any = None) -> int:
+        """Register the rows of a table (columnar form or a `filter` column); how many were taken."""
+        now = self._at(time)
+        with self.store.lock:
+            batch = subscriptions_from_arrow(self.schema, self.vocabularies, table, on_error=on_error)
+            rows = rows_of_batch(batch, now)
+            replaced = self.store.existing(rows.ids())
+            seq = self.store.snapshot.seq + 1
+            self.journal.loaded(seq, batch.table, replaced, now)
+            self.store.put_rows(seq, rows)
+            for id in replaced:
+                self.publisher.deactivate(id)
+        return len(rows)
+
+    def update(self, id: str, *, time: Any = None, **changes: Any) -> None:
+        """Change any part of a subscription: its filter, score, k, window and so on."""
+        with self.store.lock:
+            before = self.subscription(id)
+            self._replace(before, changed(self.schema, before, changes), self._at(time))
+
+    def move(self, id: str, point: Sequence[float], *, time: Any = None) -> None:
+        """Centre a subscription's place on `point`, keeping its size."""
+        with self.store.lock:
+            before = self.subscription(id)
+            self._replace(before, moved(self.schema, before, point), self._at(time))
+
+    def unsubscribe(self, id: str) -> None:
+        with self.store.lock:
+            if id not in self.store:
+                raise SubscriptionError(f"there is no subscription {id!r}")
+            seq = self.store.snapshot.seq + 1
+            self.journal.removed(seq, [id])
+            self.store.remove(seq, [id])
+            self.publisher.deactivate(id)
+
+    def subscription(self, id: str) -> Subscription:
+        found = self.store.get(id)
+        if found is None:
+            raise SubscriptionError(f"there is no subscription {id!r}")
+        return found
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def _replace(self, before: Subscription, after: Subscription, now: int) -> None:
+        if is_ranked(after) and after.since is None:
+            after = replace(after, since=now)
+        seq = self.store.snapshot.seq + 1
+        self.journal.put(seq, after)
+        self.store.put(seq, [after])
+        self.publisher.change(before, after)
+
+    # Matching
+
+    def match(self, event: Any, k: int | None = None, *, time: Any = None) -> list[Match]:
+        """Who should hear of this event: all, by id; or the k best by (score desc, id asc)."""
+        read = self._read(event)
+        now = self._at(time)
+        found, fresh = self.store.match(self.encode([read]), lambda _: read.values)
+        return match_list(read.id, found, fresh, read.values, k, now)
+
+    def match_batch(self, events: Any, k: int | None = None, *, time: Any = None) -> pa.Table:
+        """(event, subscription, score) of a table of events, or of an iterable of events."""
+        batch = self._batch(events)
+        now = self._at(time)
+        found, fresh = self.store.match(batch.columns, batch.values)
+        return match_table(batch.ids, found, fresh, batch.values, k, now).drop_columns(["row"])
+
+    def explain(self, event: Any, subscription: str | None = None, *, time: Any = None) -> Explanation:
+        """Why a subscription does or does not hear of an event; without one, what each step of matching left over."""
+        read = self._read(event)
+        now = self._at(time)
+        if subscription is None:
+            return explain_event(self.store, self.encode([read]), read, now)
+        return explain_pair(self.store, self.encode([read]), read, self.subscription(subscription), now)
+
+    # Publishing
+
+    def publish(self, event: Any, *, time: Any = None) -> list[Notification]:
+        """Take an event in: who is notified of it, and what the passing of time until then brought."""
+        read = self._read(event)
+        with self.store.lock:
+            return self._publish([read], self.encode([read]), time)
+
+    def publish_batch(self, events: Any, *, time: Any = None) -> list[Notification]:
+        """Take many events in, in order, as one change; an event's own `time` is when it is published unless `time` says."""
+        batch = self._batch(events)
+        with self.store.lock:
+            return self._publish(batch.events(), batch.columns, time)
+
+    def advance(self, time: Any) -> list[Notification]:
+        """Let time pass: promotions and expiries up to and including `time`."""
+        with self.store.lock:
+            notes = self.publisher.advance(self._at(time))
+            self._commit([], notes)
+            return notes
+
+    def search(self, filter: str | Mapping[str, Any] | None = None, *, time: Any = None) -> pa.Table:
+        """The live events that match, by id."""
+        clauses = [Clause()] if filter is None else compile_filter(self.schema, filter)
+        with self.store.lock:
+            return events_to_arrow(self.schema, self.publisher.events.search(clauses, self._at(time)))
+
+    def top(self, id: str, *, time: Any = None) -> list[Match]:
+        """A subscription's current list, best first."""
+        with self.store.lock:
+            return self.publisher.top(self.subscription(id), self._at(time))
+
+    def _publish(self, events: Sequence[Event], columns: EventColumns, time: Any) -> list[Notification]:
+        found, fresh = self.store.match(columns, lambda row: events[row].values)
+        now = self._at(time)
+        at = [now if time is not None or event.time is None else event.time for event in events]
+        concerned = by_event(found, fresh, events, self.vocabularies, at.__getitem__)
+        notes: list[Notification] = []
+        for event, instant_of, (plain, ranked) in zip(events, at, concerned, strict=True):
+            notes += self.publisher.publish(event, instant_of, plain, ranked)
+        self.statistics.observe(columns)
+        self._commit(events, notes)
+        return notes
+
+    def _commit(self, events: Sequence[Event], notes: Sequence[Notification]) -> None:
+        """Publishing changes windows as it goes, so if the journal refuses they are read back from it: as if nothing had been."""
+        try:
+            self.journal.published(events, notes, self.publisher)
+        except StorageError:
+            self.publisher = self.journal.restored(self)
+            raise
+
+    # The rest
+
+    def stats(self) -> dict[str, Any]:
+        """Subscriptions, segments and homes, bytes, live events, and what matching has cost so far."""
+        return topic_stats(self)
+
+    def flush(self) -> None:
+        """Pack what is new into a segment (a durable topic writes it and a manifest)."""
+        self.store.flush()
+
+    def merge(self) -> None:
+        """Make one segment of all."""
+        self.store.flush()
+        self.store.merge()
+
+    def close(self) -> None:
+        self.store.close()
+        self.journal.close()
+
+    def __enter__(self) -> Topic:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def encode(self, events: Sequence[Event]) -> EventColumns:
+        return encode_events(self.schema, self.vocabularies, [event.values for event in events])
+
+    def _batch(self, events: Any) -> EventBatch:
+        if isinstance(events, pa.Table | pa.RecordBatch):
+            return events_from_arrow(self.schema, self.vocabularies, events, key=self.key)
+        return batch_of(self.schema, self.vocabularies, read_events(self.schema, events, self.key))
+
+    @staticmethod
+    def _at(time: Any) -> int:
+        """The only place that looks at the wall clock."""
+        return wall_clock.time_ns() // 1000 if time is None else parse_time(time)

@@ -1,0 +1,276 @@
+"""One state machine over the whole topic, in memory and durable, against the oracles."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+import tidings as td
+from tidings.index.oracle.topic import TopicOracle
+from tidings.index.oracle.windows import WindowsOracle
+
+SCHEMA = td.Schema(
+    {
+        "price": td.Number(0, 8),
+        "size": td.Number(),
+        "brand": td.Category(),
+        "made": td.Time(),
+        "place": td.Place(plane=True),
+        "about": td.Words(),
+    }
+)
+EIGHTHS = st.integers(-2, 66).map(lambda n: n / 8)
+BRANDS = st.sampled_from(["a", "b", "ab", "é"])
+WORDS = st.sampled_from(["red", "green", "blue", "p30"])
+TIMES = st.integers(0, 40)
+IDS = st.sampled_from([f"s{i}" for i in range(12)])
+EVENT_IDS = st.sampled_from([f"e{i}" for i in range(12)])
+SECOND = 1_000_000
+
+
+def instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+def predicates() -> st.SearchStrategy[str]:
+    def interval(pair: tuple[float, float], name: str) -> str:
+        return f"{name} BETWEEN {min(pair)} AND {max(pair)}"
+
+    def box(corners: tuple[float, float, float, float]) -> str:
+        a, b, c, d = corners
+        return f"S_INTERSECTS(place, BBOX({min(a, c)}, {min(b, d)}, {max(a, c)}, {max(b, d)}))"
+
+    pair = st.tuples(EIGHTHS, EIGHTHS)
+    names = st.sampled_from(["price", "size"])
+    return st.one_of(
+        st.builds(interval, pair, names),
+        st.builds(lambda name, op, x: f"{name} {op} {x}", names, st.sampled_from(["<", "<=", ">", ">=", "=", "<>"]), EIGHTHS),
+        st.builds(lambda b: f"brand = '{b}'", BRANDS),
+        st.builds(lambda b: f"brand IN ({', '.join(repr(x) for x in b)})", st.lists(BRANDS, min_size=1, max_size=3, unique=True)),
+        st.builds(lambda b: f"NOT (brand = '{b}')", BRANDS),
+        st.builds(lambda b: f"brand LIKE '{b}%'", BRANDS),
+        st.builds(lambda n: f"{n} IS NULL", st.sampled_from(["price", "brand", "place", "about"])),
+        st.builds(lambda n: f"{n} IS NOT NULL", st.sampled_from(["price", "brand", "place", "about"])),
+        st.builds(box, st.tuples(EIGHTHS, EIGHTHS, EIGHTHS, EIGHTHS)),
+        st.builds(
+            lambda w: f"A_CONTAINS(about, ({', '.join(repr(x) for x in w)}))", st.lists(WORDS, min_size=1, max_size=3, unique=True)
+        ),
+        st.builds(
+            lambda w: f"A_OVERLAPS(about, ({', '.join(repr(x) for x in w)}))", st.lists(WORDS, min_size=1, max_size=2, unique=True)
+        ),
+        st.builds(lambda t: f"T_AFTER(made, TIMESTAMP('{instant(t)}'))", TIMES),
+        st.just("price < size"),
+    )
+
+
+FILTERS = st.builds(
+    lambda parts, joiners: "".join(f" {j} ({p})" if i else f"({p})" for i, (p, j) in enumerate(zip(parts, joiners, strict=False))),
+    st.lists(predicates(), min_size=1, max_size=3),
+    st.lists(st.sampled_from(["AND", "AND", "OR"]), min_size=3, max_size=3),
+)
+
+
+@st.composite
+def events(draw: st.DrawFn) -> dict[str, object]:
+    event: dict[str, object] = {"id": draw(EVENT_IDS)}
+    parts = {
+        "price": EIGHTHS,
+        "size": EIGHTHS,
+        "brand": st.one_of(BRANDS, st.just("unknown")),
+        "made": TIMES.map(instant),
+        "place": st.one_of(
+            st.tuples(EIGHTHS, EIGHTHS), st.tuples(EIGHTHS, EIGHTHS).map(lambda p: (p[0], p[1], p[0] + 1, p[1] + 1))
+        ),
+        "about": st.lists(st.one_of(WORDS, st.just("other")), max_size=4).map(" ".join),
+    }
+    for name, strategy in parts.items():
+        if draw(st.integers(0, 4)):
+            event[name] = draw(strategy)
+    if draw(st.booleans()):
+        event["expires"] = draw(TIMES)
+    return event
+
+
+SCORES = st.one_of(st.integers(0, 3).map(float), st.just("1 + 0.5 * price"))
+
+
+class TopicMachine(RuleBasedStateMachine):
+    """`time` is the machine's own and only grows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder: Path | None = None
+        self.oracle = TopicOracle(SCHEMA)
+        self.windows = WindowsOracle()
+        self.time = 0
+
+    def make(self) -> td.Topic:
+        return td.Topic("t", SCHEMA)
+
+    @initialize()
+    def start(self) -> None:
+        self.topic = self.make()
+
+    def teardown(self) -> None:
+        self.topic.close()
+        if self.folder is not None:
+            shutil.rmtree(self.folder)
+
+    @rule(
+        id=IDS,
+        filter=FILTERS,
+        score=SCORES,
+        k=st.one_of(st.none(), st.integers(0, 3)),
+        expires=st.one_of(st.none(), TIMES),
+        window=st.one_of(st.none(), st.sampled_from(["2 s", "3 events"])),
+    )
+    def subscribe(self, id, filter, score, k, expires, window) -> None:
+        ranking = {"score": score, "k": k, "window": window, "expires": expires}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", td.errors.NeverMatchesWarning)
+            self.topic.subscribe(id, filter, time=self.time, **ranking)
+            self.oracle.subscribe(id, filter, **ranking)
+        self._reactivate(id)
+
+    def _reactivate(self, id: str) -> None:
+        if id in self.windows.interests:
+            self.windows.deactivate(id)
+        s = self.oracle.subscriptions.get(id)
+        if s is not None and (s.k is not None or s.window is not None):
+            window = (s.window.duration, s.window.count) if s.window is not None else (None, None)
+            self.windows.activate(id, s.k, *window, self.time * SECOND)
+
+    @rule(id=IDS)
+    def unsubscribe(self, id) -> None:
+        if id in self.oracle.subscriptions:
+            self.topic.unsubscribe(id)
+            self.oracle.unsubscribe(id)
+            self._reactivate(id)
+        else:
+            with pytest.raises(td.errors.SubscriptionError, match="there is no subscription"):
+                self.topic.unsubscribe(id)
+
+    @rule(id=IDS, score=st.integers(0, 3).map(float))
+    def rescore(self, id, score) -> None:
+        if id in self.oracle.subscriptions:
+            self.topic.update(id, score=score, time=self.time)
+            self.oracle.update(id, score=score, terms={}, score_source=None)
+
+    @rule(
+        rows=st.lists(
+            st.tuples(IDS, EIGHTHS, EIGHTHS, st.one_of(st.none(), BRANDS), st.integers(0, 3)),
+            min_size=1,
+            max_size=6,
+            unique_by=lambda r: r[0],
+        )
+    )
+    def subscribe_many(self, rows) -> None:
+        table = pa.table(
+            {
+                "id": [r[0] for r in rows],
+                "price.lo": [min(r[1], r[2]) for r in rows],
+                "price.hi": [max(r[1], r[2]) for r in rows],
+                "brand.in": [None if r[3] is None else [r[3]] for r in rows],
+                "score": [float(r[4]) for r in rows],
+            }
+        )
+        self.topic.subscribe_many(table, time=self.time)
+        for id, a, b, brand, score in rows:
+            extra = f" AND brand = '{brand}'" if brand is not None else ""
+            self.oracle.subscribe(id, f"price BETWEEN {min(a, b)} AND {max(a, b)}{extra}", score=float(score))
+            self._reactivate(id)
+
+    @rule(event=events(), k=st.one_of(st.none(), st.integers(0, 4)))
+    def match(self, event, k) -> None:
+        assert self.topic.match(event, k, time=self.time) == self.oracle.match(event, k, time=self.time * SECOND)
+
+    @rule(batch=st.lists(events(), max_size=5, unique_by=lambda e: e["id"]), k=st.one_of(st.none(), st.integers(0, 2)))
+    def match_batch(self, batch, k) -> None:
+        table = self.topic.match_batch(batch, k, time=self.time)
+        expected = [tuple(m) for event in batch for m in self.oracle.match(event, k, time=self.time * SECOND)]
+        assert list(zip(*(table[c].to_pylist() for c in ("event", "subscription", "score")), strict=True)) == expected
+
+    @rule(event=events(), later=st.integers(0, 2))
+    def publish(self, event, later) -> None:
+        self.time += later
+        now = self.time * SECOND
+        notes = self.topic.publish(event, time=self.time)
+        ranked, plain = [], []
+        for match in self.oracle.match(event, time=now):
+            (ranked if match.subscription in self.windows.interests else plain).append(match)
+        read = self.oracle.publish(event, now)
+        told = self.windows.publish(read.id, now, read.expires, [(m.subscription, m.score) for m in ranked])
+        expected = [(m.subscription, m.event, m.score, None, "matched", now) for m in plain]
+        expected += [(s, e, r, rank or None, why, at) for s, e, r, rank, why, at in told]
+        assert sorted(map(flat, notes), key=repr) == sorted(expected, key=repr)
+
+    @rule(later=st.integers(0, 3))
+    def advance(self, later) -> None:
+        self.time += later
+        told = [(s, e, r, rank or None, why, at) for s, e, r, rank, why, at in self.windows.advance(self.time * SECOND)]
+        assert sorted(map(flat, self.topic.advance(self.time)), key=repr) == sorted(told, key=repr)
+
+    @rule(filter=FILTERS)
+    def search(self, filter) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", td.errors.NeverMatchesWarning)
+            found = self.topic.search(filter, time=self.time)["id"].to_pylist()
+            assert found == self.oracle.search(filter, time=self.time * SECOND)
+
+    @rule()
+    def flush(self) -> None:
+        self.topic.flush()
+
+    @rule()
+    def merge(self) -> None:
+        self.topic.merge()
+
+    @invariant()
+    def sound(self) -> None:
+        if hasattr(self, "topic"):
+            assert len(self.topic) == len(self.oracle.subscriptions)
+            for segment in self.topic.store.snapshot.segments:
+                segment.check()
+
+
+def flat(note: td.Notification) -> tuple[object, ...]:
+    return (*note[:5], round(note.at.timestamp() * SECOND))
+
+
+class DurableMachine(TopicMachine):
+    def make(self) -> td.Topic:
+        self.folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+        return td.open(self.folder, "t", SCHEMA)
+
+    @rule()
+    def reopen(self) -> None:
+        self.topic.close()
+        self.topic = td.open(self.folder)
+
+    @rule()
+    def crash(self) -> None:
+        """Leave without packing or saving: what the registry holds is all there is."""
+        self.topic.abandon()
+        self.topic = td.open(self.folder)
+
+
+FEW = settings(
+    max_examples=25,
+    phases=[Phase.explicit, Phase.generate],
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestTopic = TopicMachine.TestCase
+TestTopic.settings = FEW
+TestDurable = DurableMachine.TestCase
+TestDurable.settings = settings(FEW, max_examples=15)
