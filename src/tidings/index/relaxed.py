@@ -34,7 +34,7 @@ from tidings.rank.bounded_heap import accepts, offer, offer_distinct, sort_best_
 
 Float64 = NDArray[np.float64]
 TERMS = ("start", "dim", "kind", "lo", "hi", "weight", "pool", "box", "word_start", "word")
-SUMMARY = ("offset", "low", "high", "gain", "null", "cap", "least")
+SUMMARY = ("offset", "low", "high", "gain", "null", "common", "cap", "least")
 OWNERS = ("owner", "shared", "simple", "total")
 Owners = tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.bool_], Float64]
 """by clause: its owner, whether that has other clauses, whether it is plain ranges, one a dimension; its sum of positive weights"""
@@ -207,8 +207,8 @@ def search(
     while True:
         bound_block(summary, child, event, aggregate, certain, bounds)
         for lane in range(FANOUT):
-            if bounds[lane] > -np.inf and accepts(scores, best, size, bounds[lane], summary[6][child + lane]):
-                waiting = push(queue, waiting, bounds[lane], summary[6][child + lane], child + lane)
+            if bounds[lane] > -np.inf and accepts(scores, best, size, bounds[lane], summary[7][child + lane]):
+                waiting = push(queue, waiting, bounds[lane], summary[7][child + lane], child + lane)
         while True:
             if waiting == 0 or not accepts(scores, best, size, queue[0][0], queue[1][0]):
                 sort_best_first(scores, best, size)

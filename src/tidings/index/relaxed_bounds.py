@@ -10,11 +10,14 @@ in the columns below, each padded to a multiple of 64; entry e of a level covers
 | `high`   | d + 2 x entries, float32 | greatest upper end, rounded; sets of codes count as the range they span             |
 | `gain`   | d + 2 x entries, float64 | greatest weight in the dimension; -inf when nothing is there                        |
 | `null`   | d + 2 x entries or 0 x 0, float64 | greatest weight of a clause that wants the dimension missing; -inf: none   |
+| `common` | d + 2 x entries, float64 | least positive weight of a dimension that all clauses below have; 0: not all        |
 | `cap`    | entries, float64      | greatest sum of the positive weights of one clause                                     |
 | `least`  | entries, int32        | least owner                                                                           |
 
-A node whose extent an event misses in a dimension cannot gain there. Rounding to nearest keeps order, so no hit is lost; bounds are
-added in the order of the scores they bound, so none is rounded below a score.
+A node whose extent an event misses in a dimension cannot gain there; that gives the first bound. If all its clauses have that
+dimension, each of them falls short of its sum of weights by at least what it loses there; that gives the second, for sums only.
+Rounding to nearest keeps order, so no hit is lost; the first bound is added in the order of the scores it bounds, so it is never
+rounded below one; the second, a difference, is raised by more than its rounding error.
 """
 
 from __future__ import annotations
@@ -31,28 +34,50 @@ FANOUT = 64
 BANDS = 16
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
-Summary = tuple[NDArray[np.int64], Float32, Float32, Float64, Float64, Float64, NDArray[np.int32]]
-"""offset, low, high, gain, null, cap, least"""
+SLACK = 1e-12
+Summary = tuple[NDArray[np.int64], Float32, Float32, Float64, Float64, Float64, Float64, NDArray[np.int32]]
+"""offset, low, high, gain, null, common, cap, least"""
 
 
 def clause_order(terms: Terms, dimensions: int) -> NDArray[np.int64]:
-    """Clauses by total weight in bands, within a band by which dimensions they have, within those by place in space."""
+    """Clauses by total weight in bands; in a band those with the same dimensions by place in space, the rest by narrowest range."""
     start, dim = terms[0], terms[1]
     n = len(start) - 1
-    order = np.argsort(-totals(terms), kind="stable")
+    # Equal totals keep their order, by owner as a rule: then the bands also cut ties.
     band = np.empty(n, np.int64)
-    band[order] = np.arange(n) * BANDS // max(n, 1)
-    signature = _signatures(start, dim, dimensions)
-    centre = _centres(terms)
-    order = np.lexsort((signature, band))
-    change = np.flatnonzero((np.diff(signature[order]) != 0) | (np.diff(band[order]) != 0)) + 1
+    band[np.argsort(-totals(terms), kind="stable")] = np.arange(n) * BANDS // max(n, 1)
+    group, place = _groups(terms, band, _signatures(start, dim, dimensions))
+    order = np.lexsort((place, group, band))
+    change = np.flatnonzero((np.diff(group[order]) != 0) | (np.diff(band[order]) != 0)) + 1
+    centre = _centres(terms)[0]
     for first, last in zip([0, *change], [*change, n], strict=True):
-        if last - first > FANOUT:
-            group = order[first:last]
-            columns = np.diff(start)[group[0]]
-            middle = centre[start[group][:, None] + np.arange(columns)]
-            order[first:last] = group[_by_place(middle)]
+        if last - first > FANOUT and group[order[first]] >= _ALIKE:
+            rows = order[first:last]
+            middle = centre[start[rows][:, None] + np.arange(np.diff(start)[rows[0]])]
+            order[first:last] = rows[_by_place(middle)]
     return order
+
+
+_ALIKE = np.iinfo(np.int16).max + 1
+
+
+def _groups(terms: Terms, band: NDArray[np.int64], signature: NDArray[np.uint64]) -> tuple[NDArray[np.int64], Float64]:
+    """Which clauses to keep together, and in which order: (group, place).
+
+    Clauses of one band and signature, if they fill a block, are a group of their own, numbered from _ALIKE on; all others go by the
+    dimension in which they are narrowest, and by their place there.
+    """
+    start, dim = terms[0], terms[1].astype(np.int64)
+    _, kind, count = np.unique(np.stack([band.astype(np.uint64), signature]), axis=1, return_inverse=True, return_counts=True)
+    kind = kind.reshape(-1)
+    centre, width = _centres(terms)
+    clause = np.repeat(np.arange(len(band)), np.diff(start))
+    by_width = np.lexsort((width, clause))
+    has = np.diff(start) > 0
+    narrowest = by_width[start[:-1][has]]
+    group, place = np.zeros(len(band), np.int64), np.zeros(len(band))
+    group[has], place[has] = dim[narrowest], centre[narrowest]
+    return np.where(count[kind] >= FANOUT, _ALIKE + kind, group), place
 
 
 def totals(terms: Terms) -> Float64:
@@ -84,17 +109,18 @@ def _signatures(start: NDArray[np.int64], dim: NDArray[np.int16], dimensions: in
     return result
 
 
-def _centres(terms: Terms) -> Float64:
-    """The middle of each term, infinite ends cut to the finite range of its dimension."""
+def _centres(terms: Terms) -> tuple[Float64, Float64]:
+    """(middle, width) of each term, infinite ends cut to the finite range of its dimension, which counts as 1 wide."""
     _, dim, _, lo, hi = terms[:5]
-    centre = np.zeros(len(lo))
+    centre, width = np.zeros(len(lo)), np.zeros(len(lo))
     for dimension in np.unique(dim):
         here = dim == dimension
         ends = np.concatenate([lo[here], hi[here]])
         finite = ends[np.isfinite(ends)]
         least, most = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
-        centre[here] = (lo[here].clip(least, most) + hi[here].clip(least, most)) / 2
-    return centre
+        first, last = lo[here].clip(least, most), hi[here].clip(least, most)
+        centre[here], width[here] = (first + last) / 2, (last - first) / max(most - least, 1e-300)
+    return centre, width
 
 
 def _by_place(middle: Float64) -> NDArray[np.int64]:
@@ -123,8 +149,9 @@ def summarise(terms: Terms, owner: NDArray[np.int32], dimensions: int) -> Summar
     low, high = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
     gain, cap = np.full(shape, -np.inf), np.zeros(shape[1])
     null = np.full(shape if np.any(terms[2] == NULL) else (0, 0), -np.inf)
+    common = np.full(shape, np.inf)
     least = np.full(shape[1], np.iinfo(np.int32).max, np.int32)
-    summary = (offset, low, high, gain, null, cap, least)
+    summary = (offset, low, high, gain, null, common, cap, least)
     summarise_clauses(terms, owner, totals(terms), summary)
     summarise_levels(summary)
     return summary
@@ -137,7 +164,8 @@ def _padded(entries: int) -> int:
 @kernel
 def summarise_clauses(terms: Terms, owner: NDArray[np.int32], total: Float64, summary: Summary) -> None:
     start, dims, kinds, lo, hi, weight, pool, _, _, _ = terms
-    _, low, high, gain, null, cap, least = summary
+    _, low, high, gain, null, common, cap, least = summary
+    having = np.zeros(common.shape, np.uint8)
     for clause in range(owner.size):
         entry = clause // FANOUT
         cap[entry] = max(cap[entry], total[clause])
@@ -158,11 +186,18 @@ def summarise_clauses(terms: Terms, owner: NDArray[np.int32], total: Float64, su
             if not high[dim, entry] >= np.float32(last):
                 high[dim, entry] = np.float32(last)
             gain[dim, entry] = max(gain[dim, entry], weight[term])
+            if term == start[clause] or dims[term - 1] != dim:
+                common[dim, entry] = min(common[dim, entry], max(weight[term], 0.0))
+                having[dim, entry] += 1
+    for entry in range((owner.size + FANOUT - 1) // FANOUT):
+        for dim in range(common.shape[0]):
+            if having[dim, entry] < min(FANOUT, owner.size - entry * FANOUT):
+                common[dim, entry] = 0.0
 
 
 @kernel
 def summarise_levels(summary: Summary) -> None:
-    offset, low, high, gain, null, cap, least = summary
+    offset, low, high, gain, null, common, cap, least = summary
     for level in range(1, offset.size - 1):
         for child in range(offset[level - 1], offset[level]):
             entry = offset[level] + (child - offset[level - 1]) // FANOUT
@@ -170,6 +205,7 @@ def summarise_levels(summary: Summary) -> None:
             least[entry] = min(least[entry], least[child])
             for dim in range(low.shape[0]):
                 gain[dim, entry] = max(gain[dim, entry], gain[dim, child])
+                common[dim, entry] = min(common[dim, entry], common[dim, child])
                 if null.size > 0:
                     null[dim, entry] = max(null[dim, entry], null[dim, child])
                 if low[dim, child] < low[dim, entry] or np.isnan(low[dim, entry]):
@@ -181,27 +217,28 @@ def summarise_levels(summary: Summary) -> None:
 @kernel
 def bound_block(summary: Summary, at: int, event: Alternatives, aggregate: int, certain: bool, out: Float64) -> None:
     """What the entries at .. at + 63 can score at most, into out[64]; -inf where nothing can hold."""
-    _, low, high, gain, null, cap, _ = summary
+    _, low, high, gain, null, common, cap, _ = summary
     alternatives, lo, hi, chance, _, _ = event
-    held = np.empty(FANOUT)
+    held, lost = np.empty(FANOUT), np.zeros(FANOUT)
     out[:] = -np.inf
     for dim in range(low.shape[0]):
-        first, last = alternatives[dim], alternatives[dim + 1]
-        if first == last:
-            if null.size > 0:
-                add_gain(aggregate, null[dim, at : at + FANOUT], np.ones(FANOUT), out)
-            continue
         held[:] = 0.0
         lows, highs = low[dim, at : at + FANOUT], high[dim, at : at + FANOUT]
-        for alternative in range(first, last):
+        for alternative in range(alternatives[dim], alternatives[dim + 1]):
             start, end, share = np.float32(lo[alternative]), np.float32(hi[alternative]), chance[alternative]
             for lane in range(FANOUT):
                 held[lane] += share if lows[lane] <= end and start <= highs[lane] else 0.0
-        add_gain(aggregate, gain[dim, at : at + FANOUT], held, out)
+        loss = common[dim, at : at + FANOUT]
+        for lane in range(FANOUT):
+            lost[lane] += loss[lane] if held[lane] == 0.0 else 0.0
+        if alternatives[dim] < alternatives[dim + 1]:
+            add_gain(aggregate, gain[dim, at : at + FANOUT], held, out)
+        elif null.size > 0:
+            add_gain(aggregate, null[dim, at : at + FANOUT], np.ones(FANOUT), out)
     if certain and aggregate == SUM:
         caps = cap[at : at + FANOUT]
         for lane in range(FANOUT):
-            out[lane] = min(out[lane], caps[lane])
+            out[lane] = min(out[lane], caps[lane], caps[lane] - lost[lane] + SLACK * caps[lane])
 
 
 @kernel
