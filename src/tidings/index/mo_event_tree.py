@@ -38,12 +38,10 @@ from tidings.index.mo_rows import (
     ClauseRows,
     Clauses,
     EventRows,
-    Events,
     clause_steps,
     clauses_of,
     code_total,
     erase_event,
-    events_of,
     holds,
     new_clause_rows,
     new_event_rows,
@@ -66,6 +64,8 @@ from tidings.index.mo_tree import (
     seats_of,
 )
 from tidings.index.mo_walk import members_in, new_walk, next_buckets, scan_live, start_walk
+from tidings.index.records import as_events
+from tidings.index.verify import Events
 from tidings.model.arrays import ClauseColumns, EventColumns
 
 Times = NDArray[np.int64]
@@ -91,7 +91,7 @@ class MOEventTree:
     def insert(self, names: Names, events: EventColumns, expires: Times) -> None:
         """Add events, live before `expires`; one whose name is held replaces the old one."""
         names = checked_names(names)
-        batch = events_of(events)
+        batch = as_events(events)
         self._cells = current_cells(self._cells, self.axes)
         self._directory = seated(self._directory, len(names))
         self._rows = room_for_events(self._rows, len(self._directory.seat), len(batch.word))

@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 
 from tidings._jit import kernel
 from tidings.index.mo_cells import ABSENT, GRAIN, PLACE_X, Cells, code_step, packed, range_steps, step
+from tidings.index.records import readonly
 from tidings.index.simd import wide
-from tidings.model.arrays import IN, NOT_IN, NULL, RANGE, ClauseColumns, EventColumns
+from tidings.index.verify import Events
+from tidings.model.arrays import IN, NOT_IN, NULL, RANGE, ClauseColumns
 
 Floats = NDArray[np.float64]
 _BOX = [("xmin", "f8"), ("ymin", "f8"), ("xmax", "f8"), ("ymax", "f8")]
@@ -50,7 +52,7 @@ class EventRows(NamedTuple):
 
 
 class Clauses(NamedTuple):
-    """`ClauseColumns` as kernels take them, without owner and residue."""
+    """`ClauseColumns` as kernels take them: read-only, and without owner and residue."""
 
     pred_start: NDArray[np.int64]
     pred_dim: NDArray[np.int16]
@@ -63,20 +65,10 @@ class Clauses(NamedTuple):
     word: NDArray[np.int32]
 
 
-class Events(NamedTuple):
-    value: Floats
-    box: Floats
-    word_start: NDArray[np.int64]
-    word: NDArray[np.int32]
-
-
 def clauses_of(columns: ClauseColumns) -> Clauses:
     c = columns
-    return Clauses(c.pred_start, c.pred_dim, c.pred_kind, c.pred_lo, c.pred_hi, c.pool, c.box, c.word_start, c.word)
-
-
-def events_of(columns: EventColumns) -> Events:
-    return Events(columns.value, columns.box, columns.word_start, columns.word)
+    preds = (readonly(c.pred_start), readonly(c.pred_dim), readonly(c.pred_kind), readonly(c.pred_lo), readonly(c.pred_hi))
+    return Clauses(*preds, readonly(c.pool), readonly(c.box), readonly(c.word_start), readonly(c.word))
 
 
 def new_clause_rows() -> ClauseRows:

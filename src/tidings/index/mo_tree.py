@@ -40,18 +40,18 @@ from tidings.index.mo_names import find
 from tidings.index.mo_rows import (
     ClauseRows,
     Clauses,
-    Events,
     clause_steps,
     clauses_of,
     code_total,
     erase_clause,
-    events_of,
     holds,
     new_clause_rows,
     room_for_clauses,
     write_clause,
 )
 from tidings.index.mo_walk import NEVER, members_in, new_walk, next_buckets, scan, start_walk
+from tidings.index.records import as_events
+from tidings.index.verify import Events
 from tidings.model.arrays import ClauseColumns, EventColumns
 
 Names = NDArray[np.int32]
@@ -111,7 +111,7 @@ class MOTree:
     def match_batch(self, events: EventColumns) -> tuple[Names, Names]:
         """(event row, clause name) of every match, each once. [motree, Alg. 2]"""
         self._cells = current_cells(self._cells, self.axes)
-        return match_events(self._cells, self._directory, self._rows, self.height, events_of(events), self._counter)
+        return match_events(self._cells, self._directory, self._rows, self.height, as_events(events), self._counter)
 
     @property
     def stats(self) -> dict[str, int]:
