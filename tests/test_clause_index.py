@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tidings.index.block_bitmaps import BlockBitmaps
+from tidings.index.mo_cells import PLACE_X, PLACE_Y, uniform_axis
+from tidings.index.mo_tree import MOTree
 from tidings.index.protocol import UpdatableClauseIndex
 from tidings.index.word_blocks import WordBlocks
 from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies, encode_clauses, encode_events, take_clauses
@@ -69,6 +71,9 @@ def by_home(names: np.ndarray, clauses: ClauseColumns) -> list:
 STRUCTURES: dict[str, Callable[[], UpdatableClauseIndex]] = {
     "block bitmaps": lambda: Segments(lambda names, clauses: [BlockBitmaps.build(clauses, names)]),
     "word blocks": lambda: Segments(by_home),
+    "MO-Tree": lambda: MOTree(
+        [uniform_axis(PLACE_X, 0, 8), uniform_axis(PLACE_Y, 0, 8), uniform_axis(0, 0, 8), uniform_axis(2, 0, 4)]
+    ),
 }
 
 eighths = st.integers(-16, 80).map(lambda n: n / 8)

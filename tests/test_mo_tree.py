@@ -11,13 +11,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tidings.index.mo_axes import choose_axes
 from tidings.index.mo_cells import (
+    ABSENT,
+    GRAIN,
     PLACE_X,
     PLACE_Y,
+    interval_cells,
+    make_cells,
     measured_axis,
     narrow_levels,
     paper_levels,
     prefix_axis,
+    step,
     uniform_axis,
 )
 from tidings.index.mo_event_tree import MOEventTree
@@ -234,3 +240,154 @@ class LiveEvents(Base):
 TestSubscriptions = Subscriptions.TestCase
 TestLiveEvents = LiveEvents.TestCase
 TestSubscriptions.settings = TestLiveEvents.settings = settings(max_examples=50, stateful_step_count=12, deadline=None)
+
+
+def random_clauses(rng, count):
+    made = []
+    for _ in range(count):
+        lo, hi = np.sort(rng.integers(0, 9, 2)) / 8
+        x, y = rng.integers(0, 33, 2) / 32
+        box = (x, y, x + 0.125, y + 0.125) if rng.random() < 0.7 else None
+        made.append(Clause(ranges={"price": (lo, hi)} if rng.random() < 0.8 else {}, box=box))
+    return made
+
+
+def random_events(rng, count):
+    made = []
+    for _ in range(count):
+        x, y = rng.integers(0, 33, 2) / 32
+        made.append({"price": rng.integers(0, 9) / 8, "place": (x, y, x, y)} if rng.random() < 0.9 else {"size": 1.0})
+    return made
+
+
+def pairs(answer):
+    return sorted(zip(*(column.tolist() for column in answer), strict=True))
+
+
+def test_buckets_and_pools_grow_shrink_and_are_reused():
+    rng = np.random.default_rng(11)
+    vocabularies = Vocabularies(SCHEMA)
+    tree = MOTree(make_axes(vocabularies, "paper"))
+    clauses, events = random_clauses(rng, 3000), random_events(rng, 40)
+    for _ in range(3):
+        names = rng.permutation(3000).astype(np.int32)
+        tree.insert(names, encode_clauses(SCHEMA, vocabularies, [clauses[n] for n in names], names))
+        wanted = [(i, n) for i, e in enumerate(events) for n in range(3000) if clauses[n].holds(SCHEMA, e)]
+        assert pairs(tree.match_batch(encode_events(SCHEMA, vocabularies, events))) == wanted
+        tree.check()
+        assert tree.bucket_sizes().sum() == tree.cell_totals(0).sum() == tree.cell_totals(3).sum() == 3000
+        tree.delete(names[:2500])
+        tree.check()
+        assert pairs(tree.match_batch(encode_events(SCHEMA, vocabularies, events))) == [
+            (i, n) for i, n in wanted if n in names[2500:]
+        ]
+    assert tree.nbytes < 3000 * 2000
+
+
+def test_searching_removes_what_expired_in_visited_buckets():
+    rng = np.random.default_rng(12)
+    vocabularies = Vocabularies(SCHEMA)
+    tree = MOEventTree(make_axes(vocabularies, "paper"), len(SCHEMA.ranges) + 2)
+    events = random_events(rng, 3000)
+    expires = rng.integers(1, 100, 3000)
+    tree.insert(np.arange(3000), encode_events(SCHEMA, vocabularies, events), expires)
+    clauses = random_clauses(rng, 30)
+    columns = encode_clauses(SCHEMA, vocabularies, clauses, range(30))
+    held = 3000
+    for time in (0, 30, 60, 100):
+        wanted = [(i, n) for i, c in enumerate(clauses) for n in range(3000) if time < expires[n] and c.holds(SCHEMA, events[n])]
+        assert pairs(tree.search_batch(columns, time)) == wanted
+        tree.check()
+        assert (expires > time).sum() <= len(tree) <= held
+        held = len(tree)
+    anything = encode_clauses(SCHEMA, vocabularies, [Clause()], [0])
+    assert len(tree.search(anything, 100)) == 0
+    assert len(tree) == 0, "a search that visits every bucket leaves nothing that expired"
+    tree.check()
+
+
+def test_an_event_is_live_before_its_expiry_and_not_at_it():
+    vocabularies = Vocabularies(SCHEMA)
+    tree = MOEventTree(make_axes(vocabularies, "paper"), len(SCHEMA.ranges) + 2)
+    tree.insert(np.array([7]), encode_events(SCHEMA, vocabularies, [{"price": 0.5}]), np.array([1000]))
+    anything = encode_clauses(SCHEMA, vocabularies, [Clause()], [0])
+    assert tree.search(anything, 999).tolist() == [7]
+    assert tree.expire(999).tolist() == []
+    assert tree.search(anything, 1000).tolist() == []
+    assert 7 not in tree
+
+
+@pytest.mark.parametrize("levels", [paper_levels(), paper_levels(3, 4.0), narrow_levels()])
+def test_an_item_lives_in_a_cell_that_contains_it_and_every_query_that_meets_it_visits_that_cell(levels):
+    axis = uniform_axis(0, 0, 1, levels)
+    ranges = interval_cells(axis)
+    cells = make_cells([axis], [ranges])
+    flat = [cell for level in ranges for cell in level]
+    for first in [*range(GRAIN), ABSENT]:
+        for last in [*range(first, GRAIN), ABSENT]:
+            home = int(cells.home[0, first, last])
+            assert flat[home][0] <= first
+            assert last <= flat[home][1]
+            narrowest = next(level for level in ranges if any(a <= first and last <= b for a, b in level))
+            assert flat[home] in narrowest
+            for question in {first, last, (first + last) // 2}:
+                assert int(cells.begun[0, question] & cells.open[0, question]) >> home & 1
+
+
+def test_the_papers_cells():
+    """Fig. 2's shape with the paper's experiment: 10 cells in four levels, the last for everything."""
+    axis = uniform_axis(0, 0, 1)
+    ranges = interval_cells(axis)
+    assert [len(level) for level in ranges] == [4, 3, 2, 1]
+    assert ranges[-1] == [(0, ABSENT)]
+    assert ranges[0][0][0] == 0
+    assert ranges[0][-1][1] == GRAIN - 1
+
+
+def test_steps_never_decrease_and_close_at_the_ends():
+    cells = make_cells([uniform_axis(0, 0, 1)], [interval_cells(uniform_axis(0, 0, 1))])
+    values = [-math.inf, -1e300, -1.0, 0.0, 5e-324, 1 / 120, math.nextafter(1 / 120, 0), 0.5, 1.0, 2.0, 1e300, math.inf]
+    steps = [step(cells, 0, value) for value in sorted(values)]
+    assert steps == sorted(steps)
+    assert (steps[0], steps[-1]) == (0, GRAIN - 1)
+
+
+def test_choosing_axes_prefers_popular_narrow_and_even_attributes():
+    rng = np.random.default_rng(5)
+    schema = Schema({"wide": Number(0, 1), "rare": Number(0, 1), "narrow": Number(0, 1), "lumped": Number(0, 1), "place": Place()})
+    made = []
+    for i in range(500):
+        lo = rng.random()
+        ranges = {"wide": (0.01, 0.99), "narrow": (lo, lo + 0.05), "lumped": (0.5, 0.51)}
+        x, y = 120 + rng.random(), 30 + rng.random()
+        made.append(Clause(ranges=ranges | ({"rare": (lo, lo + 0.05)} if i % 20 == 0 else {}), box=(x, y, x + 0.01, y + 0.01)))
+    vocabularies = Vocabularies(schema)
+    axes = choose_axes(schema, vocabularies, encode_clauses(schema, vocabularies, made, range(500)))
+    assert {axis.source for axis in axes[:3]} == {PLACE_X, PLACE_Y, schema.dimension["narrow"]}
+    assert len(axes) == 6
+    place = next(axis for axis in axes if axis.source == PLACE_X)
+    assert 120 <= place.edges[0] <= place.edges[-1] <= 121.1, "steps follow a city, not the globe"
+
+
+def test_axes_without_a_sample_cover_everything():
+    vocabularies = Vocabularies(SCHEMA)
+    axes = choose_axes(SCHEMA, vocabularies, encode_clauses(SCHEMA, vocabularies, [], []))
+    assert [axis.source for axis in axes] == [PLACE_X, PLACE_Y, 0, 1, 2]
+    tree = MOTree(axes)
+    tree.insert(np.array([3]), encode_clauses(SCHEMA, vocabularies, [Clause(ranges={"size": (1e9, 2e9)})], [0]))
+    assert tree.match_batch(encode_events(SCHEMA, vocabularies, [{"size": 1.5e9}]))[1].tolist() == [3]
+
+
+def test_refusals():
+    vocabularies = Vocabularies(SCHEMA)
+    with pytest.raises(ValueError, match="stacks 1 to 8"):
+        MOTree([])
+    with pytest.raises(ValueError, match="at most 64"):
+        MOTree([uniform_axis(0, 0, 1, ((90, 1), (0.1, 1.0)))])
+    tree = MOTree(make_axes(vocabularies, "paper"))
+    with pytest.raises(ValueError, match="0 or more"):
+        tree.insert(np.array([-1]), encode_clauses(SCHEMA, vocabularies, [Clause()], [0]))
+    with pytest.raises(KeyError, match="12"):
+        tree.move(12, (0, 0, 1, 1))
+    with pytest.raises(KeyError, match="5"):
+        tree.update(5, encode_clauses(SCHEMA, vocabularies, [Clause()], [0]))

@@ -28,19 +28,27 @@ _IMPORT = re.compile(r"^\s*(?:from|import)\s+((?:tidings|experiments|benchmarks)
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first call for the types it is called with."""
-    return _compiled(function, copied=False)
+    return _compiled(function)
 
 
 def inlined(function: Function) -> Function:
     """A kernel that is copied into the kernels that call it: arrays are passed by value, a tuple of twenty is 140 words a call."""
-    return _compiled(function, copied=True)
+    return _compiled(function, forceinline=True)
 
 
-def _compiled(function: Function, copied: bool) -> Function:
+def borrowing_kernel(function: Function) -> Function:
+    """A kernel that neither makes nor returns an array: it only borrows its arguments and does not count references to them.
+
+    Counting costs an atomic operation for every array of every tuple that is handed to a function, more than many a small one does.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: Function, **options: bool) -> Function:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder(function.__module__))
     try:
-        compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=copied)(function)
+        compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     finally:
         config.CACHE_DIR = before
     return compiled

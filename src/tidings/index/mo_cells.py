@@ -30,6 +30,7 @@ Arrays of `Cells`, H axes:
 | array     | shape, dtype         | meaning                                                                      |
 |-----------|----------------------|------------------------------------------------------------------------------|
 | `source`  | H, int64             | dimension, or PLACE_X, PLACE_Y                                                |
+| `axis_of` | -, int64             | axis of a dimension, NO_AXIS of others; dimensions beyond have none          |
 | `edge`    | H x 127, float64     | ascending step edges; NaN from GRAIN - 1 on, which no value reaches           |
 | `home`    | H x 128 x 128, uint8 | home[axis, first, last]: the cell of an item; only first <= last is used      |
 | `begun`   | H x 128, uint64      | cells whose first step is <= the step                                         |
@@ -53,7 +54,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel
+from tidings.index.simd import wide
 from tidings.model.vocabulary import Vocabulary
 from tidings.rank import partition
 
@@ -64,6 +66,7 @@ Ranges = list[list[tuple[int, int]]]
 GRAIN = 120
 ABSENT = 127
 PLACE_X, PLACE_Y = -1, -2
+NO_AXIS = -1
 MAX_AXES, MAX_CELLS = 8, 64
 
 
@@ -135,6 +138,7 @@ def value_cells(count: int) -> Ranges:
 
 class Cells(NamedTuple):
     source: NDArray[np.int64]
+    axis_of: NDArray[np.int64]
     edge: Floats
     home: NDArray[np.uint8]
     begun: NDArray[np.uint64]
@@ -152,8 +156,12 @@ def make_cells(axes: Sequence[Axis], ranges: Sequence[Ranges]) -> Cells:
         row[: GRAIN - 1] = axis.edges
     first, last, home = zip(*(_tables(levels) for levels in ranges), strict=True)
     steps = np.arange(ABSENT + 1)
+    source = np.array([axis.source for axis in axes], np.int64)
+    axis_of = np.full(max(source.max() + 1, 0), NO_AXIS, np.int64)
+    axis_of[source[source >= 0]] = np.flatnonzero(source >= 0)
     return Cells(
-        source=np.array([axis.source for axis in axes], np.int64),
+        source=source,
+        axis_of=axis_of,
         edge=edge,
         home=np.stack(home),
         begun=np.stack([_mask(starts[:, None] <= steps) for starts in first]),
@@ -192,20 +200,17 @@ def with_prefixes(cells: Cells, axes: Sequence[Axis]) -> Cells:
     )
 
 
-@kernel
+@borrowing_kernel
 def step(cells: Cells, axis: int, value: float) -> int:
-    """How many edges lie at or below the value: seven halvings. Never decreasing in the value."""
-    edge = cells.edge[axis]
+    """How many edges lie at or below the value: seven halvings, without a branch. Never decreasing in the value."""
     at = 0
-    half = 64
-    while half:
-        if edge[at + half - 1] <= value:
-            at += half
-        half >>= 1
+    for halving in range(7):
+        half = 64 >> halving
+        at += half * (cells.edge[axis, at + half - 1] <= value)
     return at
 
 
-@kernel
+@borrowing_kernel
 def code_step(cells: Cells, axis: int, code: float) -> int:
     """The step of a category's code: by its prefix on a string axis, else by the code itself."""
     base = cells.strings[axis]
@@ -214,7 +219,7 @@ def code_step(cells: Cells, axis: int, code: float) -> int:
     return step(cells, axis, cells.prefix[base + np.int64(code)]) if code >= 0 else 0
 
 
-@kernel
+@borrowing_kernel
 def range_steps(cells: Cells, axis: int, lo: float, hi: float) -> tuple[int, int]:
     """The steps of a closed interval. Codes of a string axis are not in prefix order, so only equality narrows there."""
     if cells.strings[axis + 1] == cells.strings[axis]:
@@ -224,34 +229,46 @@ def range_steps(cells: Cells, axis: int, lo: float, hi: float) -> tuple[int, int
     return 0, GRAIN - 1
 
 
-@kernel
+@borrowing_kernel
 def packed(first: int, last: int, axis: int) -> np.uint64:
     """The two bytes of an axis in its word."""
     shift = np.uint64(8 * (axis & 3))
     return (np.uint64(first) << shift) | (np.uint64(ABSENT - last) << (shift + np.uint64(32)))
 
 
-@kernel
+@borrowing_kernel
 def unpacked(near: np.uint64, far: np.uint64, axis: int) -> tuple[np.uint64, np.uint64]:
     """The steps (first, last) of an axis."""
     word = (near if axis < 4 else far) >> np.uint64(8 * (axis & 3))
     return word & np.uint64(0x7F), np.uint64(ABSENT) - ((word >> np.uint64(32)) & np.uint64(0x7F))
 
 
-@kernel
+@borrowing_kernel
+def narrowed(near: np.uint64, far: np.uint64, axis: int, first: int, last: int) -> tuple[np.uint64, np.uint64]:
+    """The words after a further condition on an axis; 0 is the word of no condition. What cannot be is kept as one step."""
+    old_first, old_last = unpacked(near, far, axis)
+    first, last = max(first, wide(old_first)), min(last, wide(old_last))
+    bytes_of_axis = packed(ABSENT, 0, axis)
+    word = packed(first, max(first, last), axis)
+    if axis < 4:
+        return (near & ~bytes_of_axis) | word, far
+    return near, (far & ~bytes_of_axis) | word
+
+
+@borrowing_kernel
 def asking(word: np.uint64) -> np.uint64:
     """The word of a query, made from its word as an item."""
     return np.uint64(0x7F7F7F7F7F7F7F7F) - ((word << np.uint64(32)) | (word >> np.uint64(32)))
 
 
-@kernel
+@borrowing_kernel
 def meet(question: np.uint64, item: np.uint64) -> bool:
     """Whether steps meet on all four axes of a word: bit 7 of each byte of the difference is a verdict."""
     verdict = np.uint64(0x8080808080808080)
     return bool((((question | verdict) - item) & verdict) == verdict)
 
 
-@kernel
+@borrowing_kernel
 def event_steps(cells: Cells, value: Floats, box: Floats) -> tuple[np.uint64, np.uint64]:
     """The steps of an event on every axis, as words near and far."""
     near = np.uint64(0)
@@ -273,7 +290,7 @@ def event_steps(cells: Cells, value: Floats, box: Floats) -> tuple[np.uint64, np
     return near, far
 
 
-@kernel
+@borrowing_kernel
 def key_of(cells: Cells, near: np.uint64, far: np.uint64, height: int) -> np.uint64:
     """The home cell of an item on each stacked axis, six bits an axis: the name of its bucket."""
     key = np.uint64(0)
@@ -283,7 +300,7 @@ def key_of(cells: Cells, near: np.uint64, far: np.uint64, height: int) -> np.uin
     return key
 
 
-@kernel
+@borrowing_kernel
 def reach(cells: Cells, near: np.uint64, far: np.uint64, visit: NDArray[np.uint64]) -> None:
     """The cells that a query must visit, one word an axis. [motree, Alg. 1, lines 2-9; Alg. 2, lines 2-7]"""
     for axis in range(cells.source.size):

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, kernel
 from tidings.index.mo_cells import Cells, key_of
 from tidings.index.mo_names import VACANT, enter, find, forget, new_table, rename
 from tidings.index.simd import popcount, wide
@@ -128,7 +128,7 @@ def longer(array: NDArray[Any], wanted: int) -> NDArray[Any]:
     return grown
 
 
-@kernel
+@borrowing_kernel
 def has_room(directory: Directory, height: int) -> bool:
     """Whether any one item can be inserted: a new path, one moved block of children, one moved bucket."""
     tally = directory.tally
@@ -172,7 +172,7 @@ def lay_out(old: Directory, new: Directory, height: int) -> None:
         new.tally[counter] = old.tally[counter]
 
 
-@kernel
+@borrowing_kernel
 def copy_members(old: Directory, begin: int, new: Directory, start: int, count: int) -> None:
     for i in range(count):
         new.near[start + i] = old.near[begin + i]
@@ -183,7 +183,7 @@ def copy_members(old: Directory, begin: int, new: Directory, start: int, count: 
             new.until[start + i] = old.until[begin + i]
 
 
-@kernel
+@borrowing_kernel
 def take_seat(directory: Directory, name: int) -> int:
     tally = directory.tally
     seat: int = tally[FREE_SEAT]
@@ -198,7 +198,7 @@ def take_seat(directory: Directory, name: int) -> int:
     return seat
 
 
-@kernel
+@borrowing_kernel
 def leave_seat(directory: Directory, seat: int) -> None:
     forget(directory.table, directory.seat[seat].name)
     directory.seat[seat].leaf = -1
@@ -207,14 +207,14 @@ def leave_seat(directory: Directory, seat: int) -> None:
     directory.tally[ITEMS] -= 1
 
 
-@kernel
+@borrowing_kernel
 def position(directory: Directory, seat: int) -> int:
     """Where an item's member lies."""
     at: int = directory.node[directory.seat[seat].leaf].start + directory.seat[seat].place
     return at
 
 
-@kernel
+@borrowing_kernel
 def take_block(pool: NDArray[np.int32], tally: NDArray[np.int64], grade: int, free: int, end: int) -> int:
     """A block of 1 << grade: a free one, or new at the end of the pool."""
     start: int = tally[free + grade]
@@ -226,13 +226,13 @@ def take_block(pool: NDArray[np.int32], tally: NDArray[np.int64], grade: int, fr
     return start
 
 
-@kernel
+@borrowing_kernel
 def give_block(pool: NDArray[np.int32], tally: NDArray[np.int64], start: int, grade: int, free: int) -> None:
     pool[start] = tally[free + grade]
     tally[free + grade] = start
 
 
-@kernel
+@borrowing_kernel
 def new_node(directory: Directory, up: int, cell: int, grade: int) -> int:
     """An empty node without a block."""
     tally = directory.tally
@@ -248,13 +248,14 @@ def new_node(directory: Directory, up: int, cell: int, grade: int) -> int:
     return number
 
 
-@kernel
+@borrowing_kernel
 def add_child(directory: Directory, parent: int, cell: int, leaf: bool) -> int:
     """A new node for `cell` of `parent`, put among its children in cell order."""
     node, child, tally = directory.node[parent], directory.child, directory.tally
     if node.size == 1 << node.grade:
         start = take_block(child, tally, node.grade + 1, FREE_CHILD, CHILDREN)
-        child[start : start + node.size] = child[node.start : node.start + node.size]
+        for i in range(node.size):
+            child[start + i] = child[node.start + i]
         give_block(child, tally, node.start, node.grade, FREE_CHILD)
         node.start = start
         node.grade += 1
@@ -273,7 +274,7 @@ def add_child(directory: Directory, parent: int, cell: int, leaf: bool) -> int:
     return number
 
 
-@kernel
+@borrowing_kernel
 def bucket_of(directory: Directory, key: np.uint64, height: int) -> int:
     """The bucket with this key, made if it is not there."""
     number = 0
@@ -288,7 +289,7 @@ def bucket_of(directory: Directory, key: np.uint64, height: int) -> int:
     return number
 
 
-@kernel
+@borrowing_kernel
 def insert(directory: Directory, seat: int, key: np.uint64, near: np.uint64, far: np.uint64, until: int, height: int) -> None:
     """Put an item that has a seat into its bucket. [motree, 4.6]"""
     leaf = bucket_of(directory, key, height)
@@ -304,7 +305,7 @@ def insert(directory: Directory, seat: int, key: np.uint64, near: np.uint64, far
     node.size += 1
 
 
-@kernel
+@borrowing_kernel
 def widen(directory: Directory, leaf: int) -> None:
     """Move a full bucket to a block of twice the room. Seats count from the bucket's start, so they stay as they are."""
     node = directory.node[leaf]
@@ -316,7 +317,7 @@ def widen(directory: Directory, leaf: int) -> None:
     node.start, node.grade = start, grade
 
 
-@kernel
+@borrowing_kernel
 def remove(directory: Directory, seat: int) -> None:
     """Take an item out of its bucket; it keeps its seat. Buckets and nodes left empty are given back. [motree, 4.6]"""
     number = wide(directory.seat[seat].leaf)
@@ -335,7 +336,7 @@ def remove(directory: Directory, seat: int) -> None:
         drop(directory, number)
 
 
-@kernel
+@borrowing_kernel
 def drop(directory: Directory, number: int) -> None:
     """Give an empty node back, and its parents as far as they become empty; the root stays, with its block."""
     size = 0

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, kernel
 from tidings.index import mo_directory
 from tidings.index.mo_cells import Axis, Cells, asking, event_steps, key_of, make_cells, value_cells
 from tidings.index.mo_directory import (
@@ -150,7 +150,7 @@ class MOEventTree:
         assert row["words"].sum() == used[2] - used[3]
 
 
-@kernel
+@borrowing_kernel
 def place_events(
     cells: Cells, directory: Directory, rows: EventRows, height: int, names: Names, events: Events, expires: Times, begin: int
 ) -> int:
@@ -169,7 +169,7 @@ def place_events(
     return names.size
 
 
-@kernel
+@borrowing_kernel
 def delete_events(directory: Directory, rows: EventRows, seats: Names) -> None:
     """A seat given twice is left once."""
     for seat in seats:
@@ -226,7 +226,7 @@ def search_clauses(
     return clause[:matches], name[:matches]
 
 
-@kernel
+@borrowing_kernel
 def holds_for(query: ClauseRows, rows: EventRows, seat: int) -> bool:
     row = rows.row[seat]
     word = rows.code[row.codes_at : row.codes_at + row.words]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel
 from tidings.index.simd import wide
 
 Table = NDArray[np.uint64]
@@ -21,13 +21,13 @@ def new_table(items: int) -> Table:
     return np.full(1 << int(3 * items).bit_length(), VACANT, np.uint64)
 
 
-@kernel
+@borrowing_kernel
 def scatter(name: int, size: int) -> int:
     """A name's first place in a table of `size` (a power of two)."""
     return wide(((np.uint64(name) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & np.uint64(size - 1))
 
 
-@kernel
+@borrowing_kernel
 def find(table: Table, name: int) -> int:
     """The seat of a name, or -1."""
     at = scatter(name, table.size)
@@ -38,7 +38,7 @@ def find(table: Table, name: int) -> int:
     return -1
 
 
-@kernel
+@borrowing_kernel
 def enter(table: Table, entry: np.uint64) -> None:
     at = scatter(wide(entry >> np.uint64(32)), table.size)
     while table[at] != VACANT:
@@ -46,7 +46,7 @@ def enter(table: Table, entry: np.uint64) -> None:
     table[at] = entry
 
 
-@kernel
+@borrowing_kernel
 def rename(old: Table, new: Table) -> None:
     """All entries of one table into a larger, empty one."""
     for entry in old:
@@ -54,7 +54,7 @@ def rename(old: Table, new: Table) -> None:
             enter(new, entry)
 
 
-@kernel
+@borrowing_kernel
 def forget(table: Table, name: int) -> None:
     """Remove a name; later entries of its run move back, so that there are no tombstones."""
     last = table.size - 1

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
-from tidings.index.mo_cells import ABSENT, GRAIN, PLACE_X, Cells, code_step, packed, range_steps, step
+from tidings._jit import borrowing_kernel
+from tidings.index.mo_cells import ABSENT, GRAIN, NO_AXIS, PLACE_X, PLACE_Y, Cells, code_step, narrowed, range_steps, step
 from tidings.index.records import readonly
 from tidings.index.simd import wide
 from tidings.index.verify import Events
@@ -120,7 +120,7 @@ def _resized(array: NDArray[Any], wanted: int) -> NDArray[Any]:
     return longer
 
 
-@kernel
+@borrowing_kernel
 def code_total(clauses: Clauses) -> int:
     """Codes of all sets and words of a batch; sets may share places in the pool."""
     total = clauses.word.size
@@ -130,7 +130,7 @@ def code_total(clauses: Clauses) -> int:
     return total
 
 
-@kernel
+@borrowing_kernel
 def pack_clauses(old: ClauseRows, new: ClauseRows) -> None:
     """Copy all predicates and codes, without the waste; `row` is shared and gets the new places."""
     for seat in range(new.row.size):
@@ -145,7 +145,7 @@ def pack_clauses(old: ClauseRows, new: ClauseRows) -> None:
         new.used[CODES] += row.codes + row.words
 
 
-@kernel
+@borrowing_kernel
 def pack_events(old: EventRows, new: EventRows) -> None:
     for seat in range(new.row.size):
         row = new.row[seat]
@@ -156,7 +156,7 @@ def pack_events(old: EventRows, new: EventRows) -> None:
         new.used[CODES] += row.words
 
 
-@kernel
+@borrowing_kernel
 def erase_clause(rows: ClauseRows, seat: int) -> None:
     row = rows.row[seat]
     rows.used[WASTED_PREDS] += row.preds
@@ -164,13 +164,13 @@ def erase_clause(rows: ClauseRows, seat: int) -> None:
     row.preds = row.codes = row.words = 0
 
 
-@kernel
+@borrowing_kernel
 def erase_event(rows: EventRows, seat: int) -> None:
     rows.used[WASTED_CODES] += rows.row[seat].words
     rows.row[seat].words = 0
 
 
-@kernel
+@borrowing_kernel
 def write_clause(rows: ClauseRows, seat: int, clauses: Clauses, c: int) -> None:
     """Store clause c of a batch as the row of `seat`, over the old row where it fits."""
     row = rows.row[seat]
@@ -197,7 +197,7 @@ def write_clause(rows: ClauseRows, seat: int, clauses: Clauses, c: int) -> None:
     copy_predicates(rows, seat, clauses, c)
 
 
-@kernel
+@borrowing_kernel
 def copy_predicates(rows: ClauseRows, seat: int, clauses: Clauses, c: int) -> None:
     row = rows.row[seat]
     begin = clauses.pred_start[c]
@@ -215,7 +215,7 @@ def copy_predicates(rows: ClauseRows, seat: int, clauses: Clauses, c: int) -> No
         rows.code[end + j] = clauses.word[clauses.word_start[c] + j]
 
 
-@kernel
+@borrowing_kernel
 def write_event(rows: EventRows, seat: int, events: Events, e: int) -> None:
     row = rows.row[seat]
     words = events.word_start[e + 1] - events.word_start[e]
@@ -227,37 +227,33 @@ def write_event(rows: EventRows, seat: int, events: Events, e: int) -> None:
         rows.used[WASTED_CODES] += row.words - words
     row.words = words
     row.xmin, row.ymin, row.xmax, row.ymax = events.box[e, 0], events.box[e, 1], events.box[e, 2], events.box[e, 3]
-    rows.value[seat] = events.value[e]
+    for dimension in range(rows.value.shape[1]):
+        rows.value[seat, dimension] = events.value[e, dimension]
     for j in range(words):
         rows.code[row.codes_at + j] = events.word[events.word_start[e] + j]
 
 
-@kernel
+@borrowing_kernel
 def clause_steps(cells: Cells, rows: ClauseRows, seat: int) -> tuple[np.uint64, np.uint64]:
     """The steps of a stored clause on every axis, as words near and far."""
     row = rows.row[seat]
     anywhere = row.xmin == -np.inf and row.ymin == -np.inf and row.xmax == np.inf and row.ymax == np.inf
     near = np.uint64(0)
     far = np.uint64(0)
-    for axis in range(cells.source.size):
-        source = cells.source[axis]
-        first, last = 0, ABSENT
-        if source >= 0:
-            for p in range(row.at, row.at + row.preds):
-                if rows.pred[p].dim == source:
-                    lower, upper = predicate_steps(cells, axis, rows, row.codes_at, p)
-                    first, last = max(first, lower), min(last, upper)
-        elif not anywhere:
-            first = step(cells, axis, row.xmin if source == PLACE_X else row.ymin)
-            last = step(cells, axis, row.xmax if source == PLACE_X else row.ymax)
-        if axis < 4:
-            near |= packed(first, max(first, last), axis)
-        else:
-            far |= packed(first, max(first, last), axis)
+    for p in range(row.at, row.at + row.preds):
+        axis = cells.axis_of[rows.pred[p].dim] if rows.pred[p].dim < cells.axis_of.size else NO_AXIS
+        if axis != NO_AXIS:
+            lower, upper = predicate_steps(cells, axis, rows, row.codes_at, p)
+            near, far = narrowed(near, far, axis, lower, upper)
+    for axis in range(0 if anywhere else cells.source.size):
+        if cells.source[axis] == PLACE_X:
+            near, far = narrowed(near, far, axis, step(cells, axis, row.xmin), step(cells, axis, row.xmax))
+        elif cells.source[axis] == PLACE_Y:
+            near, far = narrowed(near, far, axis, step(cells, axis, row.ymin), step(cells, axis, row.ymax))
     return near, far
 
 
-@kernel
+@borrowing_kernel
 def predicate_steps(cells: Cells, axis: int, rows: ClauseRows, codes_at: int, p: int) -> tuple[int, int]:
     pred = rows.pred[p]
     if pred.kind == RANGE:
@@ -274,7 +270,7 @@ def predicate_steps(cells: Cells, axis: int, rows: ClauseRows, codes_at: int, p:
     return a, b
 
 
-@kernel
+@borrowing_kernel
 def holds(
     rows: ClauseRows, seat: int, value: Floats, xmin: float, ymin: float, xmax: float, ymax: float, word: NDArray[np.int32]
 ) -> bool:
@@ -303,7 +299,7 @@ def holds(
     return True
 
 
-@kernel
+@borrowing_kernel
 def holds_code(rows: ClauseRows, begin: int, count: int, code: float) -> bool:
     """Whether an ascending run of codes has this one: by halving."""
     lo, hi = begin, begin + count

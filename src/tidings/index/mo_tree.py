@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, kernel
 from tidings.index import mo_directory
 from tidings.index.mo_cells import Axis, Cells, asking, event_steps, interval_cells, key_of, make_cells, with_prefixes
 from tidings.index.mo_directory import (
@@ -170,7 +170,7 @@ def find_all(directory: Directory, names: Names) -> Names:
     return seats
 
 
-@kernel
+@borrowing_kernel
 def settle(cells: Cells, directory: Directory, rows: ClauseRows, height: int, seat: int, held: bool) -> None:
     """Bring a clause whose row was written into the bucket of its steps; in place when it is there already. [motree, 4.6.2]"""
     near, far = clause_steps(cells, rows, seat)
@@ -184,7 +184,7 @@ def settle(cells: Cells, directory: Directory, rows: ClauseRows, height: int, se
     insert(directory, seat, key, near, far, NEVER, height)
 
 
-@kernel
+@borrowing_kernel
 def place_clauses(
     cells: Cells, directory: Directory, rows: ClauseRows, height: int, names: Names, clauses: Clauses, begin: int
 ) -> int:
@@ -201,7 +201,7 @@ def place_clauses(
     return names.size
 
 
-@kernel
+@borrowing_kernel
 def move_clauses(
     cells: Cells, directory: Directory, rows: ClauseRows, height: int, seats: Names, boxes: NDArray[np.float64], begin: int
 ) -> int:
@@ -214,7 +214,7 @@ def move_clauses(
     return seats.size
 
 
-@kernel
+@borrowing_kernel
 def delete_clauses(directory: Directory, rows: ClauseRows, seats: Names) -> None:
     """A seat given twice is left once."""
     for seat in seats:
@@ -258,7 +258,7 @@ def match_events(
     return event[:matches], name[:matches]
 
 
-@kernel
+@borrowing_kernel
 def holds_on(rows: ClauseRows, seat: int, events: Events, e: int) -> bool:
     word = events.word[events.word_start[e] : events.word_start[e + 1]]
     return holds(rows, seat, events.value[e], events.box[e, 0], events.box[e, 1], events.box[e, 2], events.box[e, 3], word)

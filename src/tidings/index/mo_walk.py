@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, kernel
 from tidings.index.mo_cells import Cells, meet, reach
 from tidings.index.mo_directory import Directory
 from tidings.index.simd import popcount, prefetch, wide
@@ -35,15 +35,16 @@ def new_walk(height: int) -> Walk:
     return Walk(np.zeros(8, np.uint64), np.zeros(height, np.uint64), np.zeros(height, np.int64), np.empty(LOT, np.int32))
 
 
-@kernel
+@borrowing_kernel
 def start_walk(walk: Walk, cells: Cells, directory: Directory, near: np.uint64, far: np.uint64) -> None:
     reach(cells, near, far, walk.visit)
     walk.path[0] = 0
-    walk.todo[:] = np.uint64(0)
+    for depth in range(walk.todo.size):
+        walk.todo[depth] = np.uint64(0)
     walk.todo[0] = directory.node[0].cells & walk.visit[0]
 
 
-@kernel
+@borrowing_kernel
 def next_buckets(walk: Walk, directory: Directory) -> int:
     """Walk on, depth first, and list the next buckets all of whose cells are visited; how many, 0 at the end.
 
@@ -72,7 +73,7 @@ def next_buckets(walk: Walk, directory: Directory) -> int:
     return count
 
 
-@kernel
+@borrowing_kernel
 def members_in(walk: Walk, directory: Directory, count: int) -> int:
     """How many members the buckets of a lot hold."""
     node, bucket = directory.node, walk.bucket
@@ -82,7 +83,7 @@ def members_in(walk: Walk, directory: Directory, count: int) -> int:
     return total
 
 
-@kernel
+@borrowing_kernel
 def scan(walk: Walk, directory: Directory, count: int, near: np.uint64, far: np.uint64, met: NDArray[np.int32]) -> int:
     """The seats of a lot's items that meet a question (`asking`); how many."""
     node, bucket, near_word, far_word, member = directory.node, walk.bucket, directory.near, directory.far, directory.member
@@ -98,7 +99,7 @@ def scan(walk: Walk, directory: Directory, count: int, near: np.uint64, far: np.
     return found
 
 
-@kernel
+@borrowing_kernel
 def scan_live(
     walk: Walk,
     directory: Directory,
