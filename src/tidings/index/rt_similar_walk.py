@@ -21,6 +21,7 @@ from tidings.rank.similarity import (
     least_textual,
     node_bound,
     prefix_length,
+    shared_weight,
     similarity,
     spatial_part,
     textual_part,
@@ -59,9 +60,9 @@ class Message(NamedTuple):
     number: int
     stamp: NDArray[np.int32]
     """Word: the number of the last message that had it."""
+    candidate: NDArray[np.int32]
+    """Entries that the walk could not rule out, each once; there is room for all."""
     stats: NDArray[np.int64]
-    out: NDArray[np.int32]
-    out_score: NDArray[np.float64]
 
 
 @kernel
@@ -125,6 +126,7 @@ def match_similar(
     word: NDArray[np.int32],
     first: int,
     stamp: NDArray[np.int32],
+    candidate: NDArray[np.int32],
     stats: NDArray[np.int64],
     out_event: NDArray[np.int32],
     out: NDArray[np.int32],
@@ -140,12 +142,14 @@ def match_similar(
                 stamp[code] = event + 1
                 known[has] = code
                 has += 1
-        message = Message(box[event], known[:has], event + 1, stamp, stats, out, out_score)
-        stats[MESSAGES] += 1
+        message = Message(box[event], known[:has], event + 1, stamp, candidate, stats)
         if policy == RT_PLUS_PLUS:
-            end = walk_lists(body, tokens, similar, message, found)
+            candidates = walk_lists(body, tokens, similar, message)
         else:
-            end = walk_and_score(policy, body, tokens, apart_tokens, similar, message, found)
+            candidates = walk_leaves(policy, body, tokens, apart_tokens, similar, message)
+        stats[MESSAGES] += 1
+        stats[VERIFIED] += candidates
+        end = score(body, similar, message, candidates, found, out, out_score)
         if end == FULL_OUT:
             return event, found
         out_event[found:end] = event
@@ -154,28 +158,35 @@ def match_similar(
 
 
 @kernel
-def score(body: Body, similar: Similar, message: Message, entry: int, spatial: float, found: int) -> int:
-    """Score the entry exactly, and write it down if it reaches its theta."""
-    message.stats[VERIFIED] += 1
-    shared = 0.0
-    for code in similar.word[similar.word_start[entry] : similar.word_start[entry + 1]]:
-        if message.stamp[code] == message.number:
-            shared += similar.idf[code]
-    value = similarity(similar.alpha[entry], spatial, textual_part(shared, similar.weight[entry]))
-    if value < similar.theta[entry]:
-        return found
-    if found == len(message.out):
-        return FULL_OUT
-    message.out[found] = similar.number[entry]
-    message.out_score[found] = value
-    return found + 1
+def score(
+    body: Body,
+    similar: Similar,
+    message: Message,
+    candidates: int,
+    found: int,
+    out: NDArray[np.int32],
+    out_score: NDArray[np.float64],
+) -> int:
+    """Score the candidates exactly and write down those that reach their theta; `out` is told in `rt_filter`."""
+    for at in range(candidates):
+        entry = message.candidate[at]
+        first, last = similar.word_start[entry], similar.word_start[entry + 1]
+        shared = shared_weight(similar.word, first, last, similar.idf, message.stamp, message.number)
+        spatial = spatial_part(body.entry_box, entry, message.box)
+        value = similarity(similar.alpha[entry], spatial, textual_part(shared, similar.weight[entry]))
+        if value >= similar.theta[entry]:
+            if found == len(out):
+                return FULL_OUT
+            out[found] = similar.number[entry]
+            out_score[found] = value
+            found += 1
+    return found
 
 
 @kernel
-def walk_and_score(
-    policy: int, body: Body, tokens: Tokens, apart_tokens: Tokens, similar: Similar, message: Message, found: int
-) -> int:
-    """R^t and R^t+: score the entries of every leaf that cannot be pruned. [rttree, sections 6.1 and 6.2]"""
+def walk_leaves(policy: int, body: Body, tokens: Tokens, apart_tokens: Tokens, similar: Similar, message: Message) -> int:
+    """R^t and R^t+: the entries of every leaf that cannot be pruned are candidates. [rttree, sections 6.1 and 6.2]"""
+    candidates = 0
     stack = np.empty((body.height[body.state[ROOT]] + 1) * (MOST + 1), np.int32)
     stack[0], depth = body.state[ROOT], 1
     while depth > 0:
@@ -184,9 +195,8 @@ def walk_and_score(
         for at in range(body.degree[node]):
             child = wide(body.child[node, at])
             if body.height[node] == 0:
-                found = score(body, similar, message, child, spatial_part(body.entry_box[child], message.box), found)
-                if found == FULL_OUT:
-                    return FULL_OUT
+                message.candidate[candidates] = child
+                candidates += 1
                 continue
             message.stats[VISITED] += 1
             if policy == RT:
@@ -198,7 +208,7 @@ def walk_and_score(
             if hope:
                 stack[depth] = child
                 depth += 1
-    return found
+    return candidates
 
 
 @kernel
@@ -223,12 +233,10 @@ def may_reach(body: Body, tokens: Tokens, similar: Similar, message: Message, no
 
 
 @kernel
-def walk_lists(body: Body, tokens: Tokens, similar: Similar, message: Message, found: int) -> int:
-    """R^t++: score each entry where its first shared token is met. [rttree, section 6.3]"""
-    for entry in similar.always:
-        found = score(body, similar, message, wide(entry), spatial_part(body.entry_box[entry], message.box), found)
-        if found == FULL_OUT:
-            return FULL_OUT
+def walk_lists(body: Body, tokens: Tokens, similar: Similar, message: Message) -> int:
+    """R^t++: an entry is a candidate where its first shared token is met. [rttree, section 6.3]"""
+    candidates = len(similar.always)
+    message.candidate[:candidates] = similar.always
     stack = np.empty((body.height[body.state[ROOT]] + 1) * (MOST + 1), np.int32)
     stack[0], depth = body.state[ROOT], 1
     while depth > 0:
@@ -239,21 +247,19 @@ def walk_lists(body: Body, tokens: Tokens, similar: Similar, message: Message, f
             touching = touch(body.box[child], message.box)
             if not (touching or similar.late_apart[node]):
                 continue
-            found = read_lists(body, tokens, similar, message, child, touching, found)
-            if found != FULL_OUT and touching and body.height[child] == 0 and similar.late_near[child]:
-                found = score_by_place(body, similar, message, child, found)
-            if found == FULL_OUT:
-                return FULL_OUT
+            if touching and body.height[child] == 0:
+                candidates = read_leaf(body, similar, message, child, candidates)
+            else:
+                candidates = read_lists(body, tokens, similar, message, child, touching, candidates)
             if body.height[child] > 0 and (similar.late_apart[child] or (touching and similar.late_near[child])):
                 stack[depth] = child
                 depth += 1
-    return found
+    return candidates
 
 
 @kernel
-def read_lists(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int, touching: bool, found: int) -> int:
-    """Score the entries whose first shared token stands at the node and whose bound (equation 7) reaches theta."""
-    level = body.height[body.state[ROOT]] - body.height[node]
+def read_lists(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int, touching: bool, candidates: int) -> int:
+    """Add the entries whose first shared token stands at the node and whose bound (equation 7) reaches theta."""
     message.stats[VISITED] += 1
     for token in message.words:
         slot = find(tokens, key_of(node, token))
@@ -261,44 +267,39 @@ def read_lists(body: Body, tokens: Tokens, similar: Similar, message: Message, n
             continue
         start, length = wide(tokens.start[slot]), tokens.held[slot]
         message.stats[POSTINGS] += length
-        for posted in tokens.posting[start : start + length]:
-            entry = wide(posted)
+        for entry in tokens.posting[start : start + length]:
             at = similar.word_start[entry]
-            if first_shared(similar, message, at) != token:
-                continue
-            at += level - 1
-            while similar.token[at] != token:
+            while message.stamp[similar.token[at]] != message.number:
                 at += 1
-            spatial = spatial_part(body.entry_box[entry], message.box) if touching else 0.0
-            if similarity(similar.alpha[entry], spatial, similar.share_from[at]) < similar.theta[entry] - SLACK:
-                continue
-            found = score(body, similar, message, entry, spatial, found)
-            if found == FULL_OUT:
-                return FULL_OUT
-    return found
+            spatial = 0.0
+            if touching:
+                spatial = spatial_part(body.entry_box, entry, message.box)
+            bound = similarity(similar.alpha[entry], spatial, similar.share_from[at])
+            if similar.token[at] == token and bound >= similar.theta[entry] - SLACK:
+                message.candidate[candidates] = entry
+                candidates += 1
+    return candidates
 
 
 @kernel
-def first_shared(similar: Similar, message: Message, at: int) -> int:
-    """The first of the tokens from `at` on that the message has; there must be one."""
-    while message.stamp[similar.token[at]] != message.number:
-        at += 1
-    token: int = similar.token[at]
-    return token
+def read_leaf(body: Body, similar: Similar, message: Message, leaf: int, candidates: int) -> int:
+    """Add the entries of a leaf that the message touches: those met here first, and those that may match by place alone.
 
-
-@kernel
-def score_by_place(body: Body, similar: Similar, message: Message, leaf: int, found: int) -> int:
-    """Score the leaf's entries that the message touches, that may match without words and were not met by a word."""
+    It does what `read_lists` does by reading the few entries themselves.
+    """
+    above = body.height[body.state[ROOT]] - 1
+    message.stats[VISITED] += 1
     for at in range(body.degree[leaf]):
-        entry = wide(body.child[leaf, at])
-        if similar.near[entry] != FREE or similar.apart[entry] == FREE or not touch(body.entry_box[entry], message.box):
+        entry = body.child[leaf, at]
+        near, apart = similar.near[entry], similar.apart[entry]
+        posted = max(near, apart)
+        by_place = near == FREE and apart != FREE and touch(body.entry_box[entry], message.box)
+        if not by_place and posted <= above:
             continue
-        start, met = similar.word_start[entry], False
-        for token in similar.token[start : start + similar.apart[entry]]:
-            met |= message.stamp[token] == message.number
-        if not met:
-            found = score(body, similar, message, entry, spatial_part(body.entry_box[entry], message.box), found)
-            if found == FULL_OUT:
-                return FULL_OUT
-    return found
+        met, start = 0, similar.word_start[entry]
+        while met < posted and message.stamp[similar.token[start + met]] != message.number:
+            met += 1
+        if by_place if met >= posted else met >= above:
+            message.candidate[candidates] = entry
+            candidates += 1
+    return candidates

@@ -21,13 +21,14 @@ segment, kept as plain arrays. An entry is a subscription's place in Hilbert ord
 |--------|-----------------------------------------------------------------|---------------------------------------------------|
 | R^t    | all tokens; prune by `node_bound` (equation 4)                   | score the entries of the leaves that remain        |
 | R^t+   | PRE and PRE' of all below; prune a node that shares none         | the same                                          |
-| R^t++  | the i-th token of PRE at level i, with inverted lists            | score an entry where its *first* shared token is met |
+| R^t++  | the i-th token of PRE at level i, with inverted lists            | score an entry if its *first* shared token is met  |
 
 In R^t++ an entry is scored once, at the first of its tokens that the message has: those before it stood in nodes above, which the
 walk has read. The walk goes on below a node only while some entry there may still be met first (`late_*`). theta <= alpha means
 that a message may match by place alone: such entries (`near` = FREE) are met in the leaves that the message touches.
 
-Deviations: the paper counts candidates down to their leaves; scoring at once needs the same reads of lists and no candidate set.
+Deviations: the paper carries a candidate's sum of weights down to its leaf; a candidate's words are at hand, so it is scored from
+them when the walk is over, and no sums are kept.
 For theta <= alpha it reads all lists of the root; here the boxes lead to the entries that the message touches.
 """
 
@@ -80,11 +81,12 @@ class SimilarityIndex:
     def match_batch(self, events: EventColumns) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
         """(event row, subscription, score) of every score that reaches its subscription's theta."""
         parts: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]] = []
-        stamp, done, room = np.zeros(len(self.similar.idf), np.int32), 0, max(4096, 64 * len(events))
+        scratch = (np.zeros(len(self.similar.idf), np.int32), np.empty(len(self), np.int32), self._stats)
+        done, room = 0, max(4096, 64 * len(events))
         while done < len(events):
             out = (np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room))
             tree = (self.policy, self.body, self.tokens, self.apart_tokens, self.similar)
-            done, found = match_similar(*tree, events.box, events.word_start, events.word, done, stamp, self._stats, *out)
+            done, found = match_similar(*tree, events.box, events.word_start, events.word, done, *scratch, *out)
             parts.append((out[0][:found], out[1][:found], out[2][:found]))
             room *= 2
         event, number, score = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else (_NONE, _NONE, _NONE)

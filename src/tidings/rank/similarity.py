@@ -44,16 +44,28 @@ def idf(df: NDArray[np.int64], subscriptions: int) -> NDArray[np.float64]:
 
 
 @kernel
-def spatial_part(box: NDArray[np.float64], message: NDArray[np.float64]) -> float:
-    if not (box[0] <= message[2] and message[0] <= box[2] and box[1] <= message[3] and message[1] <= box[3]):
+def spatial_part(box: NDArray[np.float64], row: int, message: NDArray[np.float64]) -> float:
+    """The spatial similarity of box[row]; rows are not cut out, for that costs more than the arithmetic."""
+    xmin, ymin, xmax, ymax = box[row, 0], box[row, 1], box[row, 2], box[row, 3]
+    if not (xmin <= message[2] and message[0] <= xmax and ymin <= message[3] and message[1] <= ymax):
         return 0.0
-    area = (box[2] - box[0]) * (box[3] - box[1])
+    area = (xmax - xmin) * (ymax - ymin)
     if (message[0] == message[2] and message[1] == message[3]) or not 0.0 < area < np.inf:
         return 1.0
-    width = min(box[2], message[2]) - max(box[0], message[0])
-    height = min(box[3], message[3]) - max(box[1], message[1])
-    part: float = width * height / area
+    part: float = (min(xmax, message[2]) - max(xmin, message[0])) * (min(ymax, message[3]) - max(ymin, message[1])) / area
     return part
+
+
+@kernel
+def shared_weight(
+    word: NDArray[np.int32], first: int, last: int, idf: NDArray[np.float64], stamp: NDArray[np.int32], number: int
+) -> float:
+    """The weight of those words in word[first:last] that carry the stamp."""
+    shared = 0.0
+    for at in range(first, last):
+        if stamp[word[at]] == number:
+            shared += idf[word[at]]
+    return shared
 
 
 @kernel
