@@ -113,7 +113,7 @@ def mixed(n: int, events: int) -> Workload:
     lists = pa.ListArray.from_arrays(pa.array(np.arange(n + 1, dtype=np.int32)), brand)
     columns["brand.in"] = pc.if_else(has_brand, lists, pa.scalar(None, lists.type))
     columns["place.box"] = boxes(centre - half, centre + half, missing=rng.random(n) < 0.3)
-    columns["about.all"] = word_lists(rng, rng.integers(0, 3, n))
+    columns["about.all"] = word_lists(rng, rng.integers(0, 3, n), null_empty=True)
     table = {"id": names("e", events), **{name: rng.random(events) for name in ("price", "size", "stars")}}
     table |= {
         "brand": brands.take(pa.array(zipf(rng, 500, events))),
@@ -176,8 +176,8 @@ def value_columns(rng: np.random.Generator, n: int, attributes: range, fewest: i
     return {f"a{a}": pa.array(rng.random(n), mask=~present[:, place]) for place, a in enumerate(attributes)}
 
 
-def word_lists(rng: np.random.Generator, length: NDArray[np.int64]) -> pa.Array:
-    """Lists of distinct words, Zipf with a flattened head."""
+def word_lists(rng: np.random.Generator, length: NDArray[np.int64], null_empty: bool = False) -> pa.Array:
+    """Lists of distinct words, Zipf with a flattened head; a list of none can be null instead."""
     start = np.concatenate([[0], np.cumsum(length)])
     word = zipf(rng, WORDS, int(start[-1]), offset=20.0)
     owner = np.repeat(np.arange(len(length)), length)
@@ -185,4 +185,5 @@ def word_lists(rng: np.random.Generator, length: NDArray[np.int64]) -> pa.Array:
     start = np.searchsorted(pairs, np.arange(len(length) + 1) * WORDS)
     texts = pa.array([f"w{i}" for i in range(WORDS)])
     words = pa.DictionaryArray.from_arrays(pa.array((pairs % WORDS).astype(np.int32)), texts).cast(pa.string())
-    return pa.ListArray.from_arrays(pa.array(start.astype(np.int32)), words)
+    mask = pa.array(np.diff(start) == 0) if null_empty else None
+    return pa.ListArray.from_arrays(pa.array(start.astype(np.int32)), words, mask=mask)

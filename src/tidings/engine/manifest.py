@@ -96,7 +96,7 @@ def load_segment(schema: Schema, folder: Path, file: str, live: str | None, *, v
     if live is not None:
         _, arrays = read_arrays(folder / live, verify=verify)
         alive: NDArray[np.bool_] = np.unpackbits(arrays["live"], count=len(segment)).astype(np.bool_)
-        segment.died[~alive] = 0
+        segment.bury(np.flatnonzero(~alive), segment.born)
     return segment
 
 

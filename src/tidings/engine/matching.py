@@ -45,15 +45,22 @@ def is_live(subscription: Subscription, time: int) -> bool:
 
 
 def match_list(
-    id: str, found: Sequence[Found], fresh: Sequence[tuple[int, Subscription]], values: Values, k: int | None, time: int
+    id: str,
+    found: Sequence[tuple[Segment, NDArray[np.int32]]],
+    fresh: Sequence[Subscription],
+    values: Values,
+    k: int | None,
+    time: int,
 ) -> list[Match]:
     """The matches of one event: by id, or the k best by (score desc, id asc)."""
-    matches = [Match(id, s.id, s.score_of(values)) for _, s in fresh if is_live(s, time)]
-    for segment, event, ordinal in found:
+    matches = [Match(id, s.id, s.score_of(values)) for s in fresh if is_live(s, time)]
+    for segment, ordinal in found:
         if len(ordinal):
-            event, ordinal = unexpired(segment, event, ordinal, time)
+            event, ordinal = unexpired(segment, ordinal, ordinal, time)
             score = scores(segment, event, ordinal, lambda _: values)
             matches += map(Match, [id] * len(ordinal), segment.names.take(ordinal), score.tolist())
+    if len(matches) < 2:
+        return matches if k is None else matches[:k]
     if k is None:
         return sorted(matches, key=lambda match: match.subscription)
     return sorted(matches, key=lambda match: (-match.score, match.subscription))[:k]
@@ -76,12 +83,10 @@ def match_table(
     live = [(row, s) for row, s in fresh if is_live(s, time)]
     if live:
         rows = np.array([row for row, _ in live], np.int32)
-        named = pa.array([s.id for _, s in live], pa.large_string())
+        named = pa.array([s.id for _, s in live], pa.string())
         parts.append(_table(rows, named, np.array([s.score_of(values(row)) for row, s in live])))
     table = (
-        pa.concat_tables(parts).combine_chunks()
-        if parts
-        else _table(np.empty(0, np.int32), pa.array([], pa.large_string()), np.empty(0))
+        pa.concat_tables(parts).combine_chunks() if parts else _table(np.empty(0, np.int32), pa.array([], pa.string()), np.empty(0))
     )
     if len(parts) > 1 and k is None:
         table = table.sort_by([(ROW, "ascending"), ("subscription", "ascending")])

@@ -1,6 +1,6 @@
 """A segment's subscription ids: distinct strings in ascending order, searched by halving, without a Python object per id.
 
-The strings lie in an Arrow `large_string` array, so they can be a memory map: `start` (n + 1, int64) and `text` (uint8) are
+The strings lie in an Arrow `string` array, so they can be a memory map: `start` (n + 1, int32) and `text` (uint8) are
 views of its buffers. The bytes of UTF-8 sort as the code points do, so the order is that of Python's strings.
 """
 
@@ -16,7 +16,7 @@ ABSENT = -1
 
 
 class Names:
-    def __init__(self, strings: pa.LargeStringArray) -> None:
+    def __init__(self, strings: pa.StringArray) -> None:
         self.strings = strings
         self._start, self._text = buffers(strings)
 
@@ -34,7 +34,7 @@ class Names:
         """The ordinal of `name`, or ABSENT."""
         return int(find(self._start, self._text, np.frombuffer(name.encode(), np.uint8)))
 
-    def find_many(self, names: pa.LargeStringArray) -> NDArray[np.int64]:
+    def find_many(self, names: pa.StringArray) -> NDArray[np.int64]:
         start, text = buffers(names)
         return np.asarray(find_many(self._start, self._text, start, text))
 
@@ -43,10 +43,10 @@ class Names:
         return self._start.nbytes + self._text.nbytes
 
 
-def buffers(strings: pa.LargeStringArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def buffers(strings: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Offsets and bytes of an Arrow string array, without copying."""
     _, start, text = strings.buffers()
-    offsets = np.frombuffer(start, np.int64)[strings.offset : strings.offset + len(strings) + 1] if start else np.zeros(1, np.int64)
+    offsets = np.frombuffer(start, np.int32)[strings.offset : strings.offset + len(strings) + 1] if start else np.zeros(1, np.int32)
     return offsets, np.frombuffer(text, np.uint8) if text is not None else np.zeros(0, np.uint8)
 
 
@@ -62,7 +62,7 @@ def compare(text: NDArray[np.uint8], a: int, a_end: int, key: NDArray[np.uint8],
 
 
 @kernel
-def search(start: NDArray[np.int64], text: NDArray[np.uint8], key: NDArray[np.uint8], b: int, b_end: int) -> int:
+def search(start: NDArray[np.int32], text: NDArray[np.uint8], key: NDArray[np.uint8], b: int, b_end: int) -> int:
     low, high = 0, len(start) - 1
     while low < high:
         middle = (low + high) // 2
@@ -77,13 +77,13 @@ def search(start: NDArray[np.int64], text: NDArray[np.uint8], key: NDArray[np.ui
 
 
 @kernel
-def find(start: NDArray[np.int64], text: NDArray[np.uint8], key: NDArray[np.uint8]) -> int:
+def find(start: NDArray[np.int32], text: NDArray[np.uint8], key: NDArray[np.uint8]) -> int:
     return search(start, text, key, 0, len(key))
 
 
 @kernel
 def find_many(
-    start: NDArray[np.int64], text: NDArray[np.uint8], key_start: NDArray[np.int64], key_text: NDArray[np.uint8]
+    start: NDArray[np.int32], text: NDArray[np.uint8], key_start: NDArray[np.int32], key_text: NDArray[np.uint8]
 ) -> NDArray[np.int64]:
     found = np.empty(len(key_start) - 1, np.int64)
     for i in range(len(found)):

@@ -1,6 +1,6 @@
 """Subscriptions in bulk: a table of who they are and how they rank, and the columns of their clauses.
 
-`table` has a row a subscription: `id` (large_string) and those of the ranking columns that anybody uses (RANKING).
+`table` has a row a subscription: `id` (string) and those of the ranking columns that anybody uses (RANKING).
 `clauses.owner` is the row, ascending, so that a subscription's clauses lie together. `residues[clause]` are the CQL2 JSON
 sources that are checked last.
 """
@@ -25,14 +25,14 @@ from tidings.model.subscription import Subscription
 
 RANKING = {
     "score": pa.float64(),
-    "formula": pa.large_string(),
+    "formula": pa.string(),
     "alpha": pa.float64(),
     "theta": pa.float64(),
     "k": pa.int32(),
-    "window": pa.large_string(),
-    "by": pa.large_string(),
+    "window": pa.string(),
+    "by": pa.string(),
     "expires": pa.int64(),
-    "owner": pa.large_string(),
+    "owner": pa.string(),
     "error": pa.float64(),
     "since": pa.int64(),
 }
@@ -49,7 +49,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.table)
 
-    def ids(self) -> pa.LargeStringArray:
+    def ids(self) -> pa.StringArray:
         return self.table["id"].combine_chunks() if self.table["id"].num_chunks != 1 else self.table["id"].chunk(0)
 
     def clause_start(self) -> NDArray[np.int64]:
@@ -92,7 +92,7 @@ def rows_of(schema: Schema, vocabularies: Vocabularies, subscriptions: Sequence[
 
 def rows_of_batch(batch: SubscriptionBatch, since: int) -> Rows:
     """Rows of a table that was read in bulk; those with a window stand since then."""
-    columns = {"id": batch.ids.cast(pa.large_string())}
+    columns = {"id": batch.ids.cast(pa.string())}
     columns |= {name: column.cast(RANKING[name]) for name, column in batch.ranking.columns.items()}
     columns |= {name + WEIGHT: column for name, column in batch.ranking.weights.items()}
     if "k" in columns or "window" in columns:
@@ -110,7 +110,7 @@ def rows_of_batch(batch: SubscriptionBatch, since: int) -> Rows:
 
 def ranking_table(subscriptions: Sequence[Subscription]) -> pa.Table:
     rankings = [ranking_of(s) for s in subscriptions]
-    columns = {"id": pa.array([s.id for s in subscriptions], pa.large_string())}
+    columns = {"id": pa.array([s.id for s in subscriptions], pa.string())}
     for name in dict.fromkeys(name for ranking in rankings for name in ranking):
         columns[name] = pa.array([ranking.get(name) for ranking in rankings], RANKING.get(name, pa.float64()))
     return pa.table(columns)

@@ -7,10 +7,10 @@ lowest, and the home holds the clause's exact predicates too: there is no second
 | part       | shape, dtype       | meaning                                                                               |
 |------------|--------------------|---------------------------------------------------------------------------------------|
 | `table`    | n rows             | id and the ranking columns in use (`rows.RANKING`)                                    |
-| `owner`    | c, int32           | ordinal of each clause's subscription, ascending                                      |
+| `owner`    | c or 0, int32      | ordinal of each clause's subscription, ascending; empty when each has the one clause  |
 | `homes`    | name -> structure  | each with the rows of its clauses and `match_batch`                                   |
 | `residues` | clause -> sources  | what is checked last, in Python                                                       |
-| `died`     | n, uint32          | when each subscription was removed, as `change number - born`; ALIVE until then       |
+| `died`     | n or 0, uint32     | when each subscription was removed, as `change number - born`; ALIVE until then       |
 
 A reader that holds change number s sees subscription r iff died[r] > s - born: matching never waits for removals, nor they for it.
 """
@@ -32,6 +32,8 @@ from tidings.engine.files import read_arrays, write_arrays
 from tidings.engine.names import ABSENT, Names
 from tidings.engine.planner import HOMES, Home, Statistics, build_homes
 from tidings.engine.rows import Rows, fields_at
+from tidings.index.records import readonly
+from tidings.index.verify import Events
 from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies
 from tidings.model.clause import Residue, Values
 from tidings.model.filter import compile_residue
@@ -41,7 +43,11 @@ from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
 
 ALIVE = np.uint32(2**32 - 1)
+NOBODY = np.empty(0, np.uint32)
+"""`died` of a segment from which nothing was removed."""
 NEVER = 2**62
+NO_ORDINAL = np.empty(0, np.int32)
+_NOBODY = readonly(NOBODY)
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -55,14 +61,15 @@ class Segment:
         owner: NDArray[np.int32],
         born: int,
     ) -> None:
+        """`owner` may be empty: then every subscription has one clause, of its own number."""
         self.schema = schema
         self.table = table
         self.homes = dict(homes)
-        self.owner = owner
+        self._owner = owner
         self.born = born
-        self.died = np.full(len(table), ALIVE)
+        self.died = NOBODY
         self._residue_sources = residues
-        self.names = Names(table["id"].chunk(0) if table["id"].num_chunks else pa.array([], pa.large_string()))
+        self.names = Names(table["id"].chunk(0) if table["id"].num_chunks else pa.array([], pa.string()))
 
     def __len__(self) -> int:
         return len(self.table)
@@ -72,7 +79,26 @@ class Segment:
         rows = rows.by_id()
         table = rows.table.combine_chunks()
         homes = build_homes(schema, rows.clauses, column_of(table, "score", 1.0), statistics)
-        return cls(schema, table, homes, rows.residues, rows.clauses.owner, born)
+        owner = rows.clauses.owner
+        single = len(owner) == len(table) and bool((owner == np.arange(len(owner))).all())
+        return cls(schema, table, homes, rows.residues, owner[:0] if single else owner, born)
+
+    def owner(self, clause: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The subscriptions that clauses belong to."""
+        return self._owner[clause] if len(self._owner) else clause
+
+    @property
+    def clause_count(self) -> int:
+        return sum(len(home) for home in self.homes.values())
+
+    def bury(self, ordinals: NDArray[np.int64] | int, seq: int) -> None:
+        """Subscriptions that are removed by change `seq`."""
+        if not len(self.died):
+            self.died = np.full(len(self), ALIVE)
+        self.died[ordinals] = seq - self.born
+
+    def is_live(self, ordinals: NDArray[np.int64], snapshot: int) -> NDArray[np.bool_]:
+        return self.died[ordinals] > snapshot - self.born if len(self.died) else np.ones(len(ordinals), np.bool_)
 
     @cached_property
     def residues(self) -> dict[int, tuple[Residue, ...]]:
@@ -110,7 +136,9 @@ class Segment:
 
     def clauses_of(self, ordinal: int) -> range:
         """The clauses of a subscription."""
-        first, end = np.searchsorted(self.owner, [ordinal, ordinal + 1])
+        if not len(self._owner):
+            return range(ordinal, ordinal + 1)
+        first, end = np.searchsorted(self._owner, [ordinal, ordinal + 1])
         return range(first, end)
 
     def subscription(self, vocabularies: Vocabularies, ordinal: int) -> Subscription:
@@ -129,7 +157,7 @@ class Segment:
     @cached_property
     def _places(self) -> NDArray[np.int32]:
         """(home, slot) of each clause; made when first asked for, since matching does not need it."""
-        places = np.empty((len(self.owner), 2), np.int32)
+        places = np.empty((self.clause_count, 2), np.int32)
         for number, home in enumerate(self.homes.values()):
             places[home.packed.row] = np.stack([np.full(len(home), number), np.arange(len(home))], axis=1)
         return places
@@ -137,7 +165,8 @@ class Segment:
     def find(self, id: str, snapshot: int) -> int:
         """The ordinal of a live subscription, or ABSENT."""
         ordinal = self.names.find(id)
-        return ordinal if ordinal != ABSENT and self.died[ordinal] > snapshot - self.born else ABSENT
+        dead = ordinal != ABSENT and len(self.died) and self.died[ordinal] <= snapshot - self.born
+        return ABSENT if dead else ordinal
 
     def match(self, events: EventColumns, values: Callable[[int], Values], snapshot: int) -> Pairs:
         """(event row, ordinal) of every match of a live subscription, each once, by event and then ordinal."""
@@ -146,7 +175,16 @@ class Segment:
         clause = np.concatenate([c for _, c in found]) if found else np.empty(0, np.int32)
         if self._residue_sources:
             event, clause = self._check_residues(event, clause, values)
-        return _distinct(event, self.owner[clause])
+        return _distinct(event, self.owner(clause))
+
+    def match_one(self, event: Events, values: Values, snapshot: int) -> NDArray[np.int32]:
+        """Ordinals of the live subscriptions that one event matches, each once, ascending: the short way."""
+        died = readonly(self.died) if len(self.died) else _NOBODY
+        found = [home.match_one(event, 0, died, snapshot - self.born) for home in self.homes.values()]
+        clause = found[0] if len(found) == 1 else np.concatenate(found) if found else NO_ORDINAL
+        if self._residue_sources:
+            clause = clause[[all(r.test(values) for r in self.residues.get(int(c), ())) for c in clause]]
+        return np.unique(self.owner(clause)) if len(clause) > 1 else self.owner(clause)
 
     def _check_residues(self, event: NDArray[np.int32], clause: NDArray[np.int32], values: Callable[[int], Values]) -> Pairs:
         kept = np.ones(len(event), np.bool_)
@@ -167,18 +205,18 @@ class Segment:
 
     def live(self, snapshot: int) -> NDArray[np.int64]:
         """Ordinals of the subscriptions that a reader at `snapshot` sees."""
-        return np.flatnonzero(self.died > snapshot - self.born)
+        return np.flatnonzero(self.died > snapshot - self.born) if len(self.died) else np.arange(len(self))
 
     @property
     def nbytes(self) -> int:
-        return int(self.table.nbytes + sum(home.nbytes for home in self.homes.values()) + self.owner.nbytes + self.died.nbytes)
+        return int(self.table.nbytes + sum(home.nbytes for home in self.homes.values()) + self._owner.nbytes + self.died.nbytes)
 
     def check(self) -> None:
         ids = self.table["id"].to_pylist()
         assert ids == sorted(set(ids)), "ids ascend and are distinct"
-        assert np.all(np.diff(self.owner) >= 0), "owners ascend"
+        assert np.all(np.diff(self._owner) >= 0), "owners ascend"
         members = np.sort(np.concatenate([home.packed.row for home in self.homes.values()])) if self.homes else np.empty(0)
-        assert np.array_equal(members, np.arange(len(self.owner))), "every clause has one home"
+        assert np.array_equal(members, np.arange(self.clause_count)), "every clause has one home"
         for home in self.homes.values():
             home.check()
 
@@ -186,12 +224,12 @@ class Segment:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, self.table.schema) as writer:
             writer.write_table(self.table)
-        arrays: dict[str, NDArray[Any]] = {"table": np.frombuffer(sink.getvalue(), np.uint8), "owner": self.owner}
+        arrays: dict[str, NDArray[Any]] = {"table": np.frombuffer(sink.getvalue(), np.uint8), "owner": self._owner}
         arrays["residues"] = np.frombuffer(json.dumps(list(self._residue_sources.items())).encode(), np.uint8)
         for name, home in self.homes.items():
             arrays |= {f"{name}/{part}": array for part, array in home.arrays().items()}
         write_arrays(
-            path, {"born": self.born, "subscriptions": len(self), "clauses": len(self.owner), "homes": list(self.homes)}, arrays
+            path, {"born": self.born, "subscriptions": len(self), "clauses": self.clause_count, "homes": list(self.homes)}, arrays
         )
 
     @classmethod

@@ -16,7 +16,7 @@ def topic_stats(topic: Topic) -> dict[str, Any]:
         {
             "subscriptions": len(segment),
             "live": len(segment.live(snapshot.seq)),
-            "clauses": len(segment.owner),
+            "clauses": segment.clause_count,
             "bytes": segment.nbytes,
             "homes": {
                 name: {"clauses": len(home), "bytes": home.nbytes, **home.stats._asdict()} for name, home in segment.homes.items()

@@ -25,7 +25,9 @@ from tidings.engine.names import ABSENT
 from tidings.engine.planner import Statistics
 from tidings.engine.rows import Rows, concat_rows, rows_of
 from tidings.engine.segment import Segment
-from tidings.model.arrays import EventColumns, Vocabularies
+from tidings.index.records import as_events, readonly
+from tidings.index.verify import Events
+from tidings.model.arrays import EventColumns, EventEncoder, Vocabularies
 from tidings.model.clause import Values
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
@@ -48,6 +50,18 @@ class Found(NamedTuple):
     ordinal: NDArray[np.int32]
 
 
+class SingleEvent:
+    """Arrays for one event at a time, and the read-only views of them that kernels take, made once."""
+
+    def __init__(self, schema: Schema, vocabularies: Vocabularies) -> None:
+        self.encode = EventEncoder(schema, vocabularies)
+        self._fixed = as_events(self.encode({}))
+
+    def events(self, columns: EventColumns) -> Events:
+        fixed = self._fixed
+        return Events(fixed.value, fixed.box, fixed.word_start, readonly(columns.word)) if len(columns.word) else fixed
+
+
 class Store:
     def __init__(
         self, schema: Schema, vocabularies: Vocabularies, statistics: Statistics, segments: Sequence[Segment] = (), seq: int = 0
@@ -60,6 +74,7 @@ class Store:
         self.snapshot = Snapshot(tuple(segments), seq)
         self.on_packed: Callable[[Snapshot], None] = lambda packed: None
         self._packed = self._last_saved = self.snapshot
+        self._threads = threading.local()
         self._worker: ThreadPoolExecutor | None = None
         self._work: Future[None] | None = None
 
@@ -105,7 +120,7 @@ class Store:
         for segment in self.snapshot.segments:
             ordinal = segment.find(id, self.snapshot.seq)
             if ordinal != ABSENT:
-                segment.died[ordinal] = seq - segment.born
+                segment.bury(ordinal, seq)
 
     def put_rows(self, seq: int, rows: Rows) -> None:
         """A bulk load: the rows become a segment of their own, and replace what had their ids."""
@@ -116,17 +131,16 @@ class Store:
             for segment in self.snapshot.segments:
                 ordinals = segment.names.find_many(ids)
                 ordinals = ordinals[ordinals != ABSENT]
-                alive = ordinals[segment.died[ordinals] > seq - segment.born]
-                segment.died[alive] = seq - segment.born
+                segment.bury(ordinals[segment.is_live(ordinals, seq)], seq)
             self._now_packed((*self.snapshot.segments, added), seq)
 
-    def existing(self, ids: pa.LargeStringArray) -> list[str]:
+    def existing(self, ids: pa.StringArray) -> list[str]:
         """Those of `ids` that are live now."""
         with self.lock:
             live = np.zeros(len(ids), np.bool_)
             for segment in self.snapshot.segments:
                 ordinals = segment.names.find_many(ids)
-                live |= (ordinals != ABSENT) & (segment.died[ordinals] > self.snapshot.seq - segment.born)
+                live |= (ordinals != ABSENT) & segment.is_live(ordinals, self.snapshot.seq)
             found: list[str] = ids.filter(pa.array(live)).to_pylist()
             if len(self.memtable):
                 found += [id for id in ids.to_pylist() if id in self.memtable.subscriptions]
@@ -139,6 +153,23 @@ class Store:
             fresh = self.memtable.match(events, values) if len(self.memtable) else []
         found = [Found(segment, *segment.match(events, values, snapshot.seq)) for segment in snapshot.segments]
         return found, fresh
+
+    def match_one(self, values: Values) -> tuple[list[tuple[Segment, NDArray[np.int32]]], list[Subscription]]:
+        """`match` of a single event, the short way: ordinals by segment, and the memtable's subscriptions."""
+        single = self._single()
+        columns = single.encode(values)
+        with self.lock:
+            snapshot = self.snapshot
+            fresh = [s for _, s in self.memtable.match(columns, lambda _: values)] if len(self.memtable) else []
+        events = single.events(columns)
+        return [(segment, segment.match_one(events, values, snapshot.seq)) for segment in snapshot.segments], fresh
+
+    def _single(self) -> SingleEvent:
+        """This thread's own arrays for one event."""
+        single: SingleEvent | None = getattr(self._threads, "single", None)
+        if single is None:
+            single = self._threads.single = SingleEvent(self.schema, self.vocabularies)
+        return single
 
     def flush(self) -> None:
         """Turn the memtable into a segment, and wait until a durable topic has written it."""
@@ -210,10 +241,9 @@ class Store:
 
     def _carry_deaths(self, segment: Segment, rows: NDArray[np.int64], merged: Segment) -> None:
         """Bury in `merged` what was removed from `segment` while the merge ran."""
-        late = rows[segment.died[rows] <= self.snapshot.seq - segment.born]
-        for ordinal in late:
+        for ordinal in rows[~segment.is_live(rows, self.snapshot.seq)]:
             there = merged.names.find(segment.names[int(ordinal)])
-            merged.died[there] = int(segment.died[ordinal]) + segment.born - merged.born
+            merged.bury(there, int(segment.died[ordinal]) + segment.born)
 
     def close(self) -> None:
         if self._worker is not None:

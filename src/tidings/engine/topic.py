@@ -132,7 +132,7 @@ class Topic:
         """Who should hear of this event: all, by id; or the k best by (score desc, id asc)."""
         read = self._read(event)
         now = self._at(time)
-        found, fresh = self.store.match(self.encode([read]), lambda _: read.values)
+        found, fresh = self.store.match_one(read.values)
         return match_list(read.id, found, fresh, read.values, k, now)
 
     def match_batch(self, events: Any, k: int | None = None, *, time: Any = None) -> pa.Table:
