@@ -122,7 +122,6 @@ class DurableTopic(Topic):
         self.folder = folder
         self.registry = registry
         self._lock = lock
-        self._files: dict[int, str] = {}
         self._number = 0
         self._load()
         self.journal = RegistryJournal(registry) if lock is not None else ReadOnlyJournal(registry)
@@ -144,7 +143,6 @@ class DurableTopic(Topic):
         segments = [load_segment(self.schema, self.folder, file, live) for file, live in manifest.segments]
         self.use(vocabularies)
         self.store.adopt(Snapshot(tuple(segments), manifest.seq))
-        self._files = {id(segment): file for segment, (file, _) in zip(segments, manifest.segments, strict=True)}
         self._number = manifest.number
 
     def _save(self, snapshot: Snapshot) -> None:
@@ -152,16 +150,13 @@ class DurableTopic(Topic):
         self._number += 1
         entries = []
         for place, segment in enumerate(snapshot.segments):
-            file = self._files.get(id(segment))
-            if file is None:
+            if segment.file is None:
                 file = f"segments/{self._number:08d}-{place}.segment"
                 segment.write(self.folder / file)
-                self._files[id(segment)] = file
-            entries.append((file, self._save_live(segment, snapshot.seq, place)))
+                segment.file = file
+            entries.append((segment.file, self._save_live(segment, snapshot.seq, place)))
         vocabulary = f"segments/{self._number:08d}.vocabulary"
         save_vocabularies(self.folder / vocabulary, self.vocabularies)
-        kept = {id(segment) for segment in snapshot.segments}
-        self._files = {key: file for key, file in self._files.items() if key in kept}
         save_manifest(
             self.folder,
             Manifest(self._number, snapshot.seq, self.name, self.schema.to_dict(), self.key, tuple(entries), vocabulary),

@@ -93,6 +93,7 @@ def save_live(path: Path, segment: Segment, seq: int) -> None:
 
 def load_segment(schema: Schema, folder: Path, file: str, live: str | None, *, verify: bool = True) -> Segment:
     segment = Segment.open(schema, folder / file, verify=verify)
+    segment.file = file
     if live is not None:
         _, arrays = read_arrays(folder / live, verify=verify)
         alive: NDArray[np.bool_] = np.unpackbits(arrays["live"], count=len(segment)).astype(np.bool_)

@@ -10,6 +10,7 @@ lowest, and the home holds the clause's exact predicates too: there is no second
 | `owner`    | c or 0, int32      | ordinal of each clause's subscription, ascending; empty when each has the one clause  |
 | `homes`    | name -> structure  | each with the rows of its clauses and `match_batch`                                   |
 | `residues` | clause -> sources  | what is checked last, in Python                                                       |
+| `file`     | str or None        | where a durable topic has written it                                                  |
 | `died`     | n or 0, uint32     | when each subscription was removed, as `change number - born`; ALIVE until then       |
 
 A reader that holds change number s sees subscription r iff died[r] > s - born: matching never waits for removals, nor they for it.
@@ -68,6 +69,7 @@ class Segment:
         self._owner = owner
         self.born = born
         self.died = NOBODY
+        self.file: str | None = None
         self._residue_sources = residues
         self.names = Names(table["id"].chunk(0) if table["id"].num_chunks else pa.array([], pa.string()))
 
