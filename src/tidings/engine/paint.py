@@ -83,7 +83,8 @@ class PaintSparse:
 
     def __init__(self, objects: ObjectIndex, k: int, watchers: WatchIndex, epsilon: float | None = None) -> None:
         self.objects, self.k, self.watchers, self.width = objects, k, watchers, strips_told_together(k, epsilon)
-        self._scratch, self._few = scratch(k), frontier(watchers.arrays)
+        self._scratch = scratch(k)
+        self._tree, self._few = watchers.arrays, frontier(watchers.arrays)
 
     @property
     def snaps(self) -> int:
@@ -92,17 +93,7 @@ class PaintSparse:
 
     def paint(self, number: int, old: tuple[float, float], new: tuple[float, float]) -> Messages:
         out, count = paint_sparse(
-            self.objects.arrays,
-            self.watchers.arrays,
-            self._few,
-            self.k,
-            self.width,
-            number,
-            old,
-            new,
-            self._scratch,
-            empty_messages(),
-            0,
+            self.objects.arrays, *self._trees(), self.k, self.width, number, old, new, self._scratch, empty_messages(), 0
         )
         return out[:count]
 
@@ -111,8 +102,14 @@ class PaintSparse:
     ) -> tuple[Messages, NDArray[np.int64]]:
         self.objects.reserve(int(numbers.max(initial=-1)) + 1)
         return sparse_updates(
-            self.objects.arrays, self.watchers.arrays, self._few, self.k, self.width, numbers, x, y, self._scratch, empty_messages()
+            self.objects.arrays, *self._trees(), self.k, self.width, numbers, x, y, self._scratch, empty_messages()
         )
+
+    def _trees(self) -> tuple[TreeArrays, TreeArrays]:
+        """The watchers' tree and a frontier over its blocks, a new one when the tree has moved to wider arrays."""
+        if self._tree is not self.watchers.arrays:
+            self._tree, self._few = self.watchers.arrays, frontier(self.watchers.arrays)
+        return self._tree, self._few
 
 
 def strips_told_together(k: int, epsilon: float | None) -> int:
