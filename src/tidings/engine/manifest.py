@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import time as wall_clock
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from tidings.model.vocabulary import Vocabulary
 FORMAT = 1
 KEPT = 8
 NEWEST = "manifest.json"
+PINS = "pins"
+PIN_DAYS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +76,24 @@ def load_manifest(folder: Path, number: int | None = None) -> Manifest:
 
 def _drop_unused(folder: Path) -> None:
     numbered = sorted(folder.glob("manifest-*.json"))
-    for path in numbered[:-KEPT]:
-        path.unlink(missing_ok=True)
+    kept = {*numbered[-KEPT:], *(folder / f"manifest-{number:08d}.json" for number in pinned(folder))}
     used = set()
-    for path in numbered[-KEPT:]:
+    for path in numbered:
+        if path not in kept:
+            path.unlink(missing_ok=True)
+            continue
         fields = json.loads(path.read_text())
         used |= {name for pair in fields["segments"] for name in pair if name} | {fields["vocabulary"]}
     for path in (folder / "segments").iterdir():
         if f"segments/{path.name}" not in used:
             path.unlink(missing_ok=True)
+
+
+def pinned(folder: Path) -> set[int]:
+    """Manifests that a streaming query has pinned (`folder/pins/query/batch.json`) within the last PIN_DAYS."""
+    oldest = wall_clock.time() - PIN_DAYS * 86_400
+    pins = [pin for pin in folder.glob(f"{PINS}/*/*.json") if pin.stat().st_mtime > oldest]
+    return {json.loads(pin.read_text())["manifest"] for pin in pins}
 
 
 def save_live(path: Path, segment: Segment, seq: int) -> None:
@@ -94,11 +106,16 @@ def save_live(path: Path, segment: Segment, seq: int) -> None:
 def load_segment(schema: Schema, folder: Path, file: str, live: str | None, *, verify: bool = True) -> Segment:
     segment = Segment.open(schema, folder / file, verify=verify)
     segment.file = file
+    bury(segment, folder, live, verify)
+    return segment
+
+
+def bury(segment: Segment, folder: Path, live: str | None, verify: bool) -> None:
+    """Mark in `segment` the removals that the bitmap file `live` has."""
     if live is not None:
         _, arrays = read_arrays(folder / live, verify=verify)
         alive: NDArray[np.bool_] = np.unpackbits(arrays["live"], count=len(segment)).astype(np.bool_)
         segment.bury(np.flatnonzero(~alive), segment.born)
-    return segment
 
 
 def save_vocabularies(path: Path, vocabularies: Vocabularies) -> None:

@@ -16,6 +16,15 @@ from tidings.model.event import Event, event_to_record
 from tidings.model.subscription import Subscription, to_record
 
 
+def chunk_body(table: pa.Table, since: int) -> pa.Buffer:
+    """A bulk load's rows as the registry keeps them."""
+    sink = pa.BufferOutputStream()
+    table = table.replace_schema_metadata({"since": str(since)})
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
 class RegistryJournal(Journal):
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -28,13 +37,9 @@ class RegistryJournal(Journal):
             set_meta(db, seq=seq)
 
     def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int) -> None:
-        table = table.replace_schema_metadata({"since": str(since)})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-            writer.write_table(table)
         with self.registry.transaction() as db:
             put_gone(db, seq, replaced)
-            put_chunk(db, seq, len(table), sink.getvalue())
+            put_chunk(db, seq, len(table), chunk_body(table, since))
             db.executemany("DELETE FROM state WHERE name = ?", [(id,) for id in replaced])
             set_meta(db, seq=seq)
 

@@ -1,0 +1,49 @@
+"""The columns that transforms give and take: Arrow types, as Spark schemas, and the check that events fit a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from tidings.engine.view import View
+from tidings.errors import EventError, SchemaError
+
+Batches = Iterable[pa.RecordBatch]
+
+MATCH = {"event": pa.string(), "subscription": pa.string(), "score": pa.float64()}
+RANKED = {"relevance": pa.float64(), "time": pa.int64(), "expires": pa.int64()}
+CORRUPT = {"_corrupt": pa.string()}
+NOTIFICATION = {
+    "id": pa.string(),
+    "subscription": pa.string(),
+    "event": pa.string(),
+    "score": pa.float64(),
+    "rank": pa.int32(),
+    "why": pa.string(),
+    "at": pa.timestamp("us", "UTC"),
+}
+
+
+def spark_type(columns: dict[str, pa.DataType]) -> StructType:
+    made: StructType = from_arrow_schema(pa.schema(list(columns.items())))
+    return made
+
+
+def map_arrow(frame: DataFrame, work: Callable[[Batches], Iterator[pa.RecordBatch]], columns: dict[str, pa.DataType]) -> DataFrame:
+    """`mapInArrow` for columns that may have dots in their names, which it cannot resolve itself."""
+    names = frame.columns
+    plain = frame.toDF(*(f"c{place}" for place in range(len(names))))
+    return plain.mapInArrow(lambda batches: work(batch.rename_columns(names) for batch in batches), spark_type(columns))
+
+
+def check_events(events: DataFrame, view: View) -> None:
+    """Refuse, before anything runs, events whose columns the topic cannot read."""
+    form = to_arrow_schema(events.drop("_corrupt").schema, timezone="UTC")
+    try:
+        view.read(form.empty_table())
+    except EventError as error:
+        raise SchemaError(f"these events do not fit topic {view.manifest.topic!r} in {view.folder}: {error}") from error

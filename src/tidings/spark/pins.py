@@ -1,0 +1,75 @@
+"""Which manifest a task reads: one for a whole micro-batch, the same when any part of it runs again.
+
+A batch DataFrame names its manifest when it is made. A micro-batch has no such moment on the driver, since a transform is planned
+once and runs many times, so its tasks agree through the topic's folder: the first to come writes
+
+    folder/pins/<query id>/<batch id>.json      {"manifest": N, "time": microseconds}
+
+under another name and links it into place, which succeeds for exactly one; all the others, now and in every retry, read it. The
+query's id comes from its checkpoint, so a restarted query finds the pin of the batch it repeats. `time` stands in for the wall
+clock wherever a batch needs one. A query keeps the pins of its last PINS_KEPT batches; a pinned manifest's files are not dropped
+(`manifest.pinned`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time as wall_clock
+import uuid
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark import TaskContext
+
+from tidings.engine.manifest import PINS, load_manifest
+from tidings.errors import StorageError
+from tidings.model.times import parse_time
+
+PINS_KEPT = 4
+
+
+class Pin(NamedTuple):
+    manifest: int
+    time: int
+
+
+def instant(time: Any = None) -> int:
+    """Microseconds; the only place of the pipeline that looks at the wall clock."""
+    return wall_clock.time_ns() // 1000 if time is None else parse_time(time)
+
+
+def newest(folder: Path) -> Pin:
+    return Pin(load_manifest(folder).number, instant())
+
+
+def current(folder: Path, otherwise: Pin) -> Pin:
+    """The pin of the micro-batch that this task is of; `otherwise` in a batch query."""
+    task = TaskContext.get()
+    batch = task.getLocalProperty("streaming.sql.batchId") if task is not None else None
+    query = task.getLocalProperty("sql.streaming.queryId") if task is not None else None
+    return otherwise if batch is None or query is None else pinned(folder, query, int(batch))
+
+
+def pinned(folder: Path, query: str, batch: int) -> Pin:
+    """The pin of a query's micro-batch, made by the first who asks."""
+    path = folder / PINS / query / f"{batch}.json"
+    try:
+        if not path.exists():
+            _make(path, newest(folder))
+        return Pin(**json.loads(path.read_text()))
+    except OSError as error:
+        raise StorageError(f"cannot pin a manifest in {path.parent}: {error.strerror or error}") from error
+
+
+def _make(path: Path, pin: Pin) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    partial.write_text(json.dumps(pin._asdict()))
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        return
+    finally:
+        partial.unlink()
+    (path.parent / f"{int(path.stem) - PINS_KEPT}.json").unlink(missing_ok=True)

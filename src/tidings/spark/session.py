@@ -1,0 +1,39 @@
+"""A Spark session set up for tidings: the workers' Python is this one, Arrow everywhere, RocksDB for state."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PANDAS = "PySpark does not yet fully support pandas"
+"""Said of every pandas from 3.0 on; nothing here hands pandas data to Spark."""
+SETTINGS = {
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.executorEnv.PYTHONWARNINGS": f"ignore:{PANDAS}:FutureWarning",
+}
+LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def session(name: str = "tidings", master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session on `master`; `settings` go over ours. One that runs already is returned."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    warnings.filterwarnings("ignore", PANDAS, FutureWarning)
+    every = {**SETTINGS, **(LOOPBACK if master.startswith("local") else {}), **(settings or {})}
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in every.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

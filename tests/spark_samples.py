@@ -1,0 +1,83 @@
+"""Events and subscriptions that the Spark tests share: small, seeded, in eighths."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+import tidings as td
+
+SCHEMA = td.Schema(
+    {
+        "price": td.Number(0, 100),
+        "size": td.Number(0, 100),
+        "brand": td.Category(),
+        "place": td.Place(plane=True),
+        "about": td.Words("as-is"),
+    }
+)
+START = "2026-01-01T00:00:00Z"
+WORDS = np.array([f"w{i}" for i in range(12)])
+
+
+def subscriptions(n: int, windows: bool = True) -> pa.Table:
+    rng = np.random.default_rng(11)
+    low, width = rng.integers(0, 800, n) / 8, rng.integers(40, 640, n) / 8
+    corner, side = rng.integers(0, 64, (n, 2)) / 8, rng.integers(8, 48, (n, 2)) / 8
+    everywhere = rng.random(n) < 0.4
+    boxes = [None if none else box for none, box in zip(everywhere, np.hstack([corner, corner + side]).tolist(), strict=True)]
+    words = [None if rng.random() < 0.7 else [str(w)] for w in rng.choice(WORDS, n)]
+    brands = [None if rng.random() < 0.6 else [f"b{i % 5}", f"b{i % 3}"] for i in range(n)]
+    columns = {
+        "id": [f"s{i}" for i in range(n)],
+        "score": rng.integers(0, 8, n) / 8,
+        "price.lo": low,
+        "price.hi": low + width,
+        "place.box": pa.array(boxes, pa.list_(pa.float64())),
+        "about.all": pa.array(words, pa.list_(pa.string())),
+        "brand.in": pa.array(brands, pa.list_(pa.string())),
+    }
+    if windows:
+        columns["k"] = pa.array([None if i % 7 == 0 else i % 4 for i in range(n)], pa.int32())
+        columns["window"] = pa.array([(None, "20 s", "35 s", "7 events")[i % 4] if i % 7 else None for i in range(n)])
+        columns["by"] = pa.array([(None, "-price", "size * 2")[i % 3] for i in range(n)])
+    return pa.table(columns)
+
+
+def events(n: int) -> pa.Table:
+    rng = np.random.default_rng(12)
+    start = datetime.fromisoformat(START)
+    begun = [start + timedelta(seconds=int(s)) for s in np.sort(rng.integers(1, 90, n))]
+    lives = [None if rng.random() < 0.6 else at + timedelta(seconds=int(rng.integers(1, 40))) for at in begun]
+    return pa.table(
+        {
+            "id": [f"e{i:04d}" for i in range(n)],
+            "price": rng.integers(0, 800, n) / 8,
+            "size": rng.integers(0, 800, n) / 8,
+            "brand": [f"b{i}" for i in rng.integers(0, 6, n)],
+            "place": [{"x": x, "y": y} for x, y in (rng.integers(0, 80, (n, 2)) / 8).tolist()],
+            "about": [sorted({str(w) for w in rng.choice(WORDS, 4)}) for _ in range(n)],
+            "time": pa.array(begun, pa.timestamp("us", "UTC")),
+            "expires": pa.array(lives, pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+EVENTS = events(120)
+
+
+def rows_of(table: pa.Table | DataFrame) -> list[tuple]:
+    """The rows, in order."""
+    made = table if isinstance(table, pa.Table) else table.toArrow()
+    return sorted(tuple(row.values()) for row in made.to_pylist())
+
+
+def drain(stream: DataFrame, sink: Path, checkpoint: Path, **options: str) -> None:
+    """Run a streaming query over all that is there, into Parquet."""
+    writer = stream.writeStream.format("parquet").option("path", str(sink)).option("checkpointLocation", str(checkpoint))
+    query = writer.options(**options).trigger(availableNow=True).start()
+    query.awaitTermination()
