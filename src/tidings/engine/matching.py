@@ -51,9 +51,11 @@ def match_list(
     values: Values,
     k: int | None,
     time: int,
+    similar: Sequence[tuple[int, Subscription, float]] = (),
 ) -> list[Match]:
     """The matches of one event: by id, or the k best by (score desc, id asc)."""
     matches = [Match(id, s.id, s.score_of(values)) for s in fresh if is_live(s, time)]
+    matches += [Match(id, s.id, score) for _, s, score in similar]
     for segment, ordinal in found:
         if len(ordinal):
             event, ordinal = unexpired(segment, ordinal, ordinal, time)
@@ -73,20 +75,23 @@ def match_table(
     values: Callable[[int], Values],
     k: int | None,
     time: int,
+    similar: Sequence[tuple[int, Subscription, float]] = (),
 ) -> pa.Table:
     """(row, event, subscription, score) of every match of a batch, in order of the events."""
     parts = []
     for segment, event, ordinal in found:
         event, ordinal = unexpired(segment, event, ordinal, time)
         score = scores(segment, event, ordinal, values)
-        parts.append(_table(event, segment.names.strings.take(pa.array(ordinal)), score))
-    live = [(row, s) for row, s in fresh if is_live(s, time)]
-    if live:
-        rows = np.array([row for row, _ in live], np.int32)
-        named = pa.array([s.id for _, s in live], pa.string())
-        parts.append(_table(rows, named, np.array([s.score_of(values(row)) for row, s in live])))
+        parts.append(table_of(event, segment.names.strings.take(pa.array(ordinal)), score))
+    others = [(row, s.id, s.score_of(values(row))) for row, s in fresh if is_live(s, time)]
+    others += [(row, s.id, score) for row, s, score in similar]
+    if others:
+        rows, named, score_of = zip(*others, strict=True)
+        parts.append(table_of(np.array(rows, np.int32), pa.array(named, pa.string()), np.array(score_of)))
     table = (
-        pa.concat_tables(parts).combine_chunks() if parts else _table(np.empty(0, np.int32), pa.array([], pa.string()), np.empty(0))
+        pa.concat_tables(parts).combine_chunks()
+        if parts
+        else table_of(np.empty(0, np.int32), pa.array([], pa.string()), np.empty(0))
     )
     if len(parts) > 1 and k is None:
         table = table.sort_by([(ROW, "ascending"), ("subscription", "ascending")])
@@ -102,7 +107,7 @@ def best(table: pa.Table, k: int) -> pa.Table:
     return table.filter(pa.array(np.arange(len(row)) - np.searchsorted(row, row) < k))
 
 
-def _table(row: NDArray[np.int32], subscription: pa.Array, score: NDArray[np.float64]) -> pa.Table:
+def table_of(row: NDArray[np.int32], subscription: pa.Array, score: NDArray[np.float64]) -> pa.Table:
     return pa.table({ROW: pa.array(row, pa.int32()), "subscription": subscription, "score": pa.array(score, pa.float64())})
 
 
@@ -112,11 +117,14 @@ def by_event(
     events: Sequence[Event],
     vocabularies: Vocabularies,
     time: Callable[[int], int],
+    similar: Sequence[tuple[int, Subscription, float]] = (),
 ) -> list[tuple[list[Match], list[tuple[Subscription, float]]]]:
     """For each event: the matches of subscriptions that have no ranking, by id; and those that have, with their scores."""
     sorted_out: list[tuple[list[Match], list[tuple[Subscription, float]]]] = [([], []) for _ in events]
     for row, s in fresh:
         _sort_in(sorted_out[row], events[row], s, time(row))
+    for row, s, similarity in similar:
+        _sort_in(sorted_out[row], events[row], s, time(row), similarity)
     for segment, event, ordinal in found:
         ranked = segment.ranked[ordinal] if segment.ranked is not None else np.zeros(len(ordinal), np.bool_)
         for row, one in zip(event[ranked].tolist(), ordinal[ranked].tolist(), strict=True):
@@ -131,9 +139,16 @@ def by_event(
     return sorted_out
 
 
-def _sort_in(place: tuple[list[Match], list[tuple[Subscription, float]]], event: Event, s: Subscription, time: int) -> None:
+def _sort_in(
+    place: tuple[list[Match], list[tuple[Subscription, float]]],
+    event: Event,
+    s: Subscription,
+    time: int,
+    similarity: float | None = None,
+) -> None:
     if is_live(s, time):
+        score = s.score_of(event.values) if similarity is None else similarity
         if is_ranked(s):
-            place[1].append((s, s.score_of(event.values)))
+            place[1].append((s, score))
         else:
-            place[0].append(Match(event.id, s.id, s.score_of(event.values)))
+            place[0].append(Match(event.id, s.id, score))

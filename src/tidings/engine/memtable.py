@@ -19,12 +19,14 @@ from tidings.model.subscription import Subscription
 
 
 class Memtable:
+    """Similarity subscriptions are only kept here: `Similar` matches them."""
+
     def __init__(self, schema: Schema, vocabularies: Vocabularies, sample: ClauseColumns | None = None) -> None:
         """`sample` are clauses like those to come."""
         self._schema = schema
         self._vocabularies = vocabularies
         self._index = MOTree(axes_of(schema, vocabularies, sample))
-        self._slots: dict[str, tuple[int, int]] = {}
+        self._slots: dict[str, range] = {}
         self._clause: dict[int, Clause] = {}
         self.subscriptions: dict[str, Subscription] = {}
         self._owner: dict[int, Subscription] = {}
@@ -35,13 +37,15 @@ class Memtable:
 
     def put(self, subscription: Subscription) -> None:
         self.remove(subscription.id)
-        clauses = subscription.clauses
-        first, self._next = self._next, self._next + len(clauses)
+        first, self._next = self._next, self._next + len(subscription.clauses)
         slots = range(first, self._next)
-        self._index.insert(
-            np.arange(first, self._next, dtype=np.int32), encode_clauses(self._schema, self._vocabularies, clauses, slots)
-        )
-        self._slots[subscription.id] = (first, self._next)
+        # Encoding comes first in any case: an event that is read after this must know the subscription's words.
+        encoded = encode_clauses(self._schema, self._vocabularies, subscription.clauses, slots)
+        clauses = subscription.clauses if subscription.similarity is None else ()
+        if clauses:
+            self._index.insert(np.arange(first, self._next, dtype=np.int32), encoded)
+        slots = slots[: len(clauses)]
+        self._slots[subscription.id] = slots
         self.subscriptions[subscription.id] = subscription
         for slot, clause in zip(slots, clauses, strict=True):
             self._clause[slot] = clause
@@ -50,9 +54,9 @@ class Memtable:
     def remove(self, id: str) -> bool:
         if id not in self.subscriptions:
             return False
-        first, end = self._slots.pop(id)
-        self._index.delete(np.arange(first, end, dtype=np.int32))
-        for slot in range(first, end):
+        slots = self._slots.pop(id)
+        self._index.delete(np.arange(slots.start, slots.stop, dtype=np.int32))
+        for slot in slots:
             del self._clause[slot], self._owner[slot]
         del self.subscriptions[id]
         return True

@@ -16,13 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.index.block_bitmaps import BlockBitmaps
+from tidings.index.verify import Events
 from tidings.index.word_blocks import WordBlocks
 from tidings.model.arrays import IN, NOT_IN, NULL, ClauseColumns, EventColumns
 from tidings.model.gather import gather_clauses
 from tidings.model.schema import Schema
 
+
+class Kept(BlockBitmaps):
+    """Clauses of similarity subscriptions: kept with the segment, matched by the topic's `Similar`."""
+
+    def match_batch(
+        self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+
+    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
+        return np.empty(0, np.int32)
+
+
 Home = BlockBitmaps | WordBlocks
-HOMES: dict[str, type[Home]] = {"ranges": BlockBitmaps, "words": WordBlocks}
+HOMES: dict[str, type[Home]] = {"ranges": BlockBitmaps, "words": WordBlocks, "similar": Kept}
 WORD_DISCOUNT = 4.0
 
 
@@ -50,25 +64,33 @@ class Statistics:
             self.word_count = seen
 
 
-def build_homes(schema: Schema, clauses: ClauseColumns, score: NDArray[np.float64], statistics: Statistics) -> dict[str, Home]:
-    """Every clause in its home; `score` is by owner."""
+def build_homes(
+    schema: Schema, clauses: ClauseColumns, score: NDArray[np.float64], similar: NDArray[np.bool_], statistics: Statistics
+) -> dict[str, Home]:
+    """Every clause in its home; `score` and whether it goes by similarity are by owner."""
     homes: dict[str, Home] = {}
-    for name, rows in assign(schema, clauses, statistics).items():
+    for name, rows in assign(schema, clauses, similar[clauses.owner], statistics).items():
         members = gather_clauses(clauses, rows)
         if name == "words":
             homes[name] = WordBlocks.build(members, rows, statistics.frequency(clauses))
         else:
-            homes[name] = BlockBitmaps.build(members, rows, score[members.owner])
+            homes[name] = HOMES[name].build(members, rows, score[members.owner])  # type: ignore[arg-type]
     return homes
 
 
-def assign(schema: Schema, clauses: ClauseColumns, statistics: Statistics) -> dict[str, NDArray[np.int32]]:
+def assign(
+    schema: Schema, clauses: ClauseColumns, similar: NDArray[np.bool_], statistics: Statistics
+) -> dict[str, NDArray[np.int32]]:
     """The clauses of each home, ascending; homes without clauses are left out."""
     worded = np.diff(clauses.word_start) > 0
     by_words = np.where(worded, word_share(clauses, statistics) * box_share(clauses), np.inf)
     by_ranges = range_share(schema, clauses) * box_share(clauses) * WORD_DISCOUNT
     home = by_words <= by_ranges
-    members = {"ranges": np.flatnonzero(~home), "words": np.flatnonzero(home)}
+    members = {
+        "ranges": np.flatnonzero(~home & ~similar),
+        "words": np.flatnonzero(home & ~similar),
+        "similar": np.flatnonzero(similar),
+    }
     return {name: rows.astype(np.int32) for name, rows in members.items() if len(rows)}
 
 

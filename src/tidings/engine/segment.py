@@ -7,7 +7,7 @@ lowest, and the home holds the clause's exact predicates too: there is no second
 | part       | shape, dtype       | meaning                                                                               |
 |------------|--------------------|---------------------------------------------------------------------------------------|
 | `table`    | n rows             | id and the ranking columns in use (`rows.RANKING`)                                    |
-| `owner`    | c or 0, int32      | ordinal of each clause's subscription, ascending; empty when each has the one clause  |
+| `owner`    | c, int32, or None  | ordinal of each clause's subscription, ascending; None when each has the one clause   |
 | `homes`    | name -> structure  | each with the rows of its clauses and `match_batch`                                   |
 | `residues` | clause -> sources  | what is checked last, in Python                                                       |
 | `file`     | str or None        | where a durable topic has written it                                                  |
@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,7 @@ NOBODY = np.empty(0, np.uint32)
 NEVER = 2**62
 NO_ORDINAL = np.empty(0, np.int32)
 _NOBODY = readonly(NOBODY)
+RelaxedSide = TypeVar("RelaxedSide")
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -59,10 +60,10 @@ class Segment:
         table: pa.Table,
         homes: Mapping[str, Home],
         residues: Mapping[int, tuple[str, ...]],
-        owner: NDArray[np.int32],
+        owner: NDArray[np.int32] | None,
         born: int,
     ) -> None:
-        """`owner` may be empty: then every subscription has one clause, of its own number."""
+        """`owner` is None when every subscription has one clause, of its own number."""
         self.schema = schema
         self.table = table
         self.homes = dict(homes)
@@ -70,6 +71,7 @@ class Segment:
         self.born = born
         self.died = NOBODY
         self.file: str | None = None
+        self._relaxed: Any = None
         self._residue_sources = residues
         self.names = Names(table["id"].chunk(0) if table["id"].num_chunks else pa.array([], pa.string()))
 
@@ -80,14 +82,15 @@ class Segment:
     def build(cls, schema: Schema, rows: Rows, statistics: Statistics, born: int) -> Segment:
         rows = rows.by_id()
         table = rows.table.combine_chunks()
-        homes = build_homes(schema, rows.clauses, column_of(table, "score", 1.0), statistics)
+        similar = ~np.isnan(column_of(table, "alpha", np.nan))
+        homes = build_homes(schema, rows.clauses, column_of(table, "score", 1.0), similar, statistics)
         owner = rows.clauses.owner
         single = len(owner) == len(table) and bool((owner == np.arange(len(owner))).all())
-        return cls(schema, table, homes, rows.residues, owner[:0] if single else owner, born)
+        return cls(schema, table, homes, rows.residues, None if single else owner, born)
 
     def owner(self, clause: NDArray[np.int32]) -> NDArray[np.int32]:
         """The subscriptions that clauses belong to."""
-        return self._owner[clause] if len(self._owner) else clause
+        return self._owner[clause] if self._owner is not None else clause
 
     @property
     def clause_count(self) -> int:
@@ -138,10 +141,22 @@ class Segment:
 
     def clauses_of(self, ordinal: int) -> range:
         """The clauses of a subscription."""
-        if not len(self._owner):
+        if self._owner is None:
             return range(ordinal, ordinal + 1)
         first, end = np.searchsorted(self._owner, [ordinal, ordinal + 1])
         return range(first, end)
+
+    @cached_property
+    def similar(self) -> NDArray[np.int64]:
+        """Ordinals of the similarity subscriptions."""
+        return np.flatnonzero(~np.isnan(column_of(self.table, "alpha", np.nan)))
+
+    def relaxed(self, vocabularies: Vocabularies, make: Callable[[Segment, Vocabularies], RelaxedSide]) -> RelaxedSide:
+        """The segment's index for relaxed matching, made when first asked for."""
+        if self._relaxed is None:
+            self._relaxed = make(self, vocabularies)
+        side: RelaxedSide = self._relaxed
+        return side
 
     def subscription(self, vocabularies: Vocabularies, ordinal: int) -> Subscription:
         clauses = []
@@ -211,12 +226,17 @@ class Segment:
 
     @property
     def nbytes(self) -> int:
-        return int(self.table.nbytes + sum(home.nbytes for home in self.homes.values()) + self._owner.nbytes + self.died.nbytes)
+        return int(
+            self.table.nbytes
+            + sum(home.nbytes for home in self.homes.values())
+            + (0 if self._owner is None else self._owner.nbytes)
+            + self.died.nbytes
+        )
 
     def check(self) -> None:
         ids = self.table["id"].to_pylist()
         assert ids == sorted(set(ids)), "ids ascend and are distinct"
-        assert np.all(np.diff(self._owner) >= 0), "owners ascend"
+        assert self._owner is None or np.all(np.diff(self._owner) >= 0), "owners ascend"
         members = np.sort(np.concatenate([home.packed.row for home in self.homes.values()])) if self.homes else np.empty(0)
         assert np.array_equal(members, np.arange(self.clause_count)), "every clause has one home"
         for home in self.homes.values():
@@ -226,7 +246,9 @@ class Segment:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, self.table.schema) as writer:
             writer.write_table(self.table)
-        arrays: dict[str, NDArray[Any]] = {"table": np.frombuffer(sink.getvalue(), np.uint8), "owner": self._owner}
+        arrays: dict[str, NDArray[Any]] = {"table": np.frombuffer(sink.getvalue(), np.uint8)}
+        if self._owner is not None:
+            arrays["owner"] = self._owner
         arrays["residues"] = np.frombuffer(json.dumps(list(self._residue_sources.items())).encode(), np.uint8)
         for name, home in self.homes.items():
             arrays |= {f"{name}/{part}": array for part, array in home.arrays().items()}
@@ -243,7 +265,7 @@ class Segment:
             parts = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
             homes[name] = HOMES[name].from_arrays(parts)
         residues = {clause: tuple(sources) for clause, sources in json.loads(arrays["residues"].tobytes())}
-        return cls(schema, table, homes, residues, arrays["owner"], facts["born"])
+        return cls(schema, table, homes, residues, arrays.get("owner"), facts["born"])
 
 
 def column_of(table: pa.Table, name: str, default: Any) -> NDArray[Any]:

@@ -32,5 +32,6 @@ def topic_stats(topic: Topic) -> dict[str, Any]:
         "bytes": sum(segment["bytes"] for segment in segments),
         "events": len(topic.publisher.events),
         "published": topic.publisher.windows.publications,
+        "similarity": topic.similar.stats(),
         "change": snapshot.seq,
     }

@@ -74,6 +74,7 @@ class Store:
         self.snapshot = Snapshot(tuple(segments), seq)
         self.on_packed: Callable[[Snapshot], None] = lambda packed: None
         self._packed = self._last_saved = self.snapshot
+        self.similar_change = 0
         self._threads = threading.local()
         self._worker: ThreadPoolExecutor | None = None
         self._work: Future[None] | None = None
@@ -105,6 +106,7 @@ class Store:
             for subscription in subscriptions:
                 self._bury(seq, subscription.id)
                 self.memtable.put(subscription)
+                self.similar_change += subscription.similarity is not None or self._any_similar()
             self.snapshot = Snapshot(self.snapshot.segments, seq)
             if len(self.memtable) >= FLUSH_AT:
                 self._pack()
@@ -114,6 +116,7 @@ class Store:
             for id in ids:
                 if not self.memtable.remove(id):
                     self._bury(seq, id)
+            self.similar_change += self._any_similar()
             self.snapshot = Snapshot(self.snapshot.segments, seq)
 
     def _bury(self, seq: int, id: str) -> None:
@@ -133,6 +136,7 @@ class Store:
                 ordinals = ordinals[ordinals != ABSENT]
                 segment.bury(ordinals[segment.is_live(ordinals, seq)], seq)
             self._now_packed((*self.snapshot.segments, added), seq)
+            self.similar_change += self._any_similar()
 
     def existing(self, ids: pa.StringArray) -> list[str]:
         """Those of `ids` that are live now."""
@@ -146,6 +150,24 @@ class Store:
                 found += [id for id in ids.to_pylist() if id in self.memtable.subscriptions]
             return found
 
+    def _any_similar(self) -> bool:
+        return any(len(segment.similar) for segment in self.snapshot.segments) or self.similar_change > 0
+
+    def similar_subscriptions(self) -> list[Subscription]:
+        """All that go by similarity, by id."""
+        with self.lock:
+            kept = [s for s in self.memtable.subscriptions.values() if s.similarity is not None]
+            for segment in self.snapshot.segments:
+                for ordinal in segment.similar[segment.is_live(segment.similar, self.snapshot.seq)].tolist():
+                    kept.append(segment.subscription(self.vocabularies, ordinal))
+        return sorted(kept, key=lambda s: s.id)
+
+    def packed(self) -> Snapshot:
+        """Everything in segments: what is new is packed first."""
+        with self.lock:
+            self._pack()
+            return self.snapshot
+
     def match(self, events: EventColumns, values: Callable[[int], Values]) -> tuple[list[Found], list[tuple[int, Subscription]]]:
         """All matches at one change number, by segment, and those of the memtable."""
         with self.lock:
@@ -157,8 +179,8 @@ class Store:
     def match_one(self, values: Values) -> tuple[list[tuple[Segment, NDArray[np.int32]]], list[Subscription]]:
         """`match` of a single event, the short way: ordinals by segment, and the memtable's subscriptions."""
         single = self._single()
-        columns = single.encode(values)
         with self.lock:
+            columns = single.encode(values)
             snapshot = self.snapshot
             fresh = [s for _, s in self.memtable.match(columns, lambda _: values)] if len(self.memtable) else []
         events = single.events(columns)

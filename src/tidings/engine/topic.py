@@ -19,8 +19,10 @@ from tidings.engine.matching import by_event, match_list, match_table
 from tidings.engine.moving import moved
 from tidings.engine.planner import Statistics
 from tidings.engine.publisher import Publisher, is_ranked
+from tidings.engine.relaxed import relaxed_list, relaxed_table
 from tidings.engine.results import Match, Notification, instant
 from tidings.engine.rows import rows_of_batch
+from tidings.engine.similar import Similar
 from tidings.engine.stats import topic_stats
 from tidings.engine.store import Store
 from tidings.errors import StorageError, SubscriptionError
@@ -51,6 +53,7 @@ class Topic:
         """Begin with these codes and no subscriptions."""
         self.vocabularies = vocabularies
         self.store = Store(self.schema, vocabularies, self.statistics)
+        self.similar = Similar()
 
     # Subscriptions
 
@@ -128,19 +131,29 @@ class Topic:
 
     # Matching
 
-    def match(self, event: Any, k: int | None = None, *, time: Any = None) -> list[Match]:
+    def match(
+        self, event: Any, k: int | None = None, *, relaxed: bool = False, aggregate: str = "sum", time: Any = None
+    ) -> list[Match]:
         """Who should hear of this event: all, by id; or the k best by (score desc, id asc)."""
         read = self._read(event)
         now = self._at(time)
+        if relaxed:
+            return relaxed_list(self.store, read, k, aggregate, now)
         found, fresh = self.store.match_one(read.values)
-        return match_list(read.id, found, fresh, read.values, k, now)
+        similar = self._similar([read], None, now) if self.store.similar_change else ()
+        return match_list(read.id, found, fresh, read.values, k, now, similar)
 
-    def match_batch(self, events: Any, k: int | None = None, *, time: Any = None) -> pa.Table:
+    def match_batch(
+        self, events: Any, k: int | None = None, *, relaxed: bool = False, aggregate: str = "sum", time: Any = None
+    ) -> pa.Table:
         """(event, subscription, score) of a table of events, or of an iterable of events."""
         batch = self._batch(events)
         now = self._at(time)
+        if relaxed:
+            return relaxed_table(self.store, batch, k, aggregate, now).drop_columns(["row"])
         found, fresh = self.store.match(batch.columns, batch.values)
-        return match_table(batch.ids, found, fresh, batch.values, k, now).drop_columns(["row"])
+        similar = self.similar.match(self.store, batch.columns, batch.values, now) if self.store.similar_change else ()
+        return match_table(batch.ids, found, fresh, batch.values, k, now, similar).drop_columns(["row"])
 
     def explain(self, event: Any, subscription: str | None = None, *, time: Any = None) -> Explanation:
         """Why a subscription does or does not hear of an event; without one, what each step of matching left over."""
@@ -186,7 +199,8 @@ class Topic:
         found, fresh = self.store.match(columns, lambda row: events[row].values)
         now = self._at(time)
         at = [now if time is not None or event.time is None else event.time for event in events]
-        concerned = by_event(found, fresh, events, self.vocabularies, at.__getitem__)
+        similar = self._similar(events, columns, now) if self.store.similar_change else ()
+        concerned = by_event(found, fresh, events, self.vocabularies, at.__getitem__, similar)
         notes: list[Notification] = []
         for event, instant_of, (plain, ranked) in zip(events, at, concerned, strict=True):
             notes += self.publisher.publish(event, instant_of, plain, ranked)
@@ -226,6 +240,10 @@ class Topic:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _similar(self, events: Sequence[Event], columns: EventColumns | None, now: int) -> list[tuple[int, Subscription, float]]:
+        columns = self.encode(events) if columns is None else columns
+        return self.similar.match(self.store, columns, lambda row: events[row].values, now)
 
     def encode(self, events: Sequence[Event]) -> EventColumns:
         return encode_events(self.schema, self.vocabularies, [event.values for event in events])

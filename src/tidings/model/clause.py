@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidings.model.schema import Schema
@@ -70,6 +70,33 @@ class Clause:
             if not residue.test(values):
                 return residue.source
         return None
+
+    def by_attribute(self, schema: Schema) -> dict[str, Clause]:
+        """The clause cut into its dimensions, one an attribute; a residue on several attributes is a dimension of its own."""
+        parts: dict[str, Clause] = {}
+
+        def add(name: str | None, **predicate: Any) -> None:
+            assert name is not None
+            parts[name] = replace(parts.get(name, Clause()), **predicate)
+
+        for name, interval in self.ranges.items():
+            add(name, ranges={name: interval})
+        for name, strings in self.within.items():
+            add(name, within={name: strings})
+        for name, strings in self.without.items():
+            add(name, without={name: strings})
+        for name in self.nulls:
+            add(name, nulls=frozenset({name}))
+        for name in self.present:
+            add(name, present=frozenset({name}))
+        if self.box is not None:
+            add(schema.place, box=self.box)
+        if self.words:
+            add(schema.words, words=self.words)
+        for residue in self.residue:
+            name = "+".join(sorted(residue.attributes))
+            add(name, residue=(*parts.get(name, Clause()).residue, residue))
+        return parts
 
     @property
     def satisfiable(self) -> bool:

@@ -8,6 +8,8 @@ counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +23,14 @@ def aggregate_code(name: str) -> int:
     if name not in AGGREGATES:
         raise ValueError(f"aggregate {name!r}: an aggregate is one of {', '.join(AGGREGATES)}")
     return AGGREGATES[name]
+
+
+def combined(aggregate: str, weights: Sequence[float]) -> float:
+    """The score of held weights, one after the other."""
+    score: float = start(AGGREGATES[aggregate])
+    for weight in weights:
+        score = take_in(AGGREGATES[aggregate], score, weight)
+    return score
 
 
 @kernel

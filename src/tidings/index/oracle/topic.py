@@ -5,10 +5,13 @@ It takes the same calls as `tidings.Topic`, so every conformance test runs over 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from tidings.index.oracle.similarity import score
+from tidings.model.arrays import MISSING_BOX, NO_BOX
 from tidings.model.clause import Clause, Values
 from tidings.model.event import Event, read_event
 from tidings.model.filter import compile_filter
@@ -45,9 +48,33 @@ class TopicOracle:
         matches = []
         for s in self.subscriptions.values():
             live = s.expires is None or time < s.expires
-            if live and any(clause.holds(self.schema, read.values) for clause in s.clauses):
+            if live and s.similarity is not None:
+                value = self.similarity(s, read.values)
+                matches += [] if value is None else [OracleMatch(read.id, s.id, value)]
+            elif live and any(clause.holds(self.schema, read.values) for clause in s.clauses):
                 matches.append(OracleMatch(read.id, s.id, s.score_of(read.values)))
         return ordered(matches, k)
+
+    def similarity(self, s: Subscription, values: Values) -> float | None:
+        """The best similarity of a clause whose other predicates hold, if it reaches theta; None if not."""
+        assert s.similarity is not None
+        alpha, theta = s.similarity
+        similar = [clause for other in self.subscriptions.values() if other.similarity is not None for clause in other.clauses]
+        count: dict[str, int] = {}
+        for clause in similar:
+            for word in clause.words:
+                count[word] = count.get(word, 0) + 1
+        weight = {word: math.log(1.0 + len(similar) / n) for word, n in count.items()}
+        message = values.get(self.schema.place or "", MISSING_BOX)
+        words = values.get(self.schema.words or "", frozenset())
+        scores = []
+        for clause in s.clauses:
+            if replace(clause, box=None, words=frozenset()).holds(self.schema, values):
+                numbers = {word: i for i, word in enumerate(sorted(weight))}
+                box = NO_BOX if clause.box is None else clause.box
+                wanted, has = (frozenset(numbers[w] for w in some if w in numbers) for some in (clause.words, words))
+                scores.append(score(box, wanted, alpha, message, has, [weight[w] for w in sorted(weight)]))
+        return max((value for value in scores if value >= theta), default=None)
 
     def match_relaxed(self, event: Any, k: int | None = None, aggregate: str = "sum", *, time: int = 0) -> list[OracleMatch]:
         read = read_event(self.schema, event, self.key)
@@ -85,9 +112,7 @@ def ordered(matches: list[OracleMatch], k: int | None) -> list[OracleMatch]:
 
 def relaxed_score(schema: Schema, clause: Clause, weights: Mapping[str, float], values: Values, aggregate: str) -> float | None:
     """The aggregate of the weights of the dimensions that hold; None when none does. A dimension is an attribute."""
-    held = [
-        weights.get(name, 1.0) for name, part in sorted(parts_by_attribute(schema, clause).items()) if part.holds(schema, values)
-    ]
+    held = [weights.get(name, 1.0) for name, part in sorted(clause.by_attribute(schema).items()) if part.holds(schema, values)]
     if not held:
         return None
     if aggregate == "sum":
@@ -97,30 +122,3 @@ def relaxed_score(schema: Schema, clause: Clause, weights: Mapping[str, float], 
         return total
     chosen: Callable[..., float] = {"max": max, "min": min}[aggregate]
     return chosen(held)
-
-
-def parts_by_attribute(schema: Schema, clause: Clause) -> dict[str, Clause]:
-    """The clause cut into one clause an attribute. A residue on several attributes is a dimension of its own."""
-    parts: dict[str, Clause] = {}
-
-    def part(name: str) -> Clause:
-        return parts.get(name, Clause())
-
-    for name, interval in clause.ranges.items():
-        parts[name] = replace(part(name), ranges={name: interval})
-    for name, strings in clause.within.items():
-        parts[name] = replace(part(name), within={name: strings})
-    for name, strings in clause.without.items():
-        parts[name] = replace(part(name), without={name: strings})
-    for name in clause.nulls:
-        parts[name] = replace(part(name), nulls=frozenset({name}))
-    for name in clause.present:
-        parts[name] = replace(part(name), present=frozenset({name}))
-    if clause.box is not None and schema.place is not None:
-        parts[schema.place] = replace(part(schema.place), box=clause.box)
-    if clause.words and schema.words is not None:
-        parts[schema.words] = replace(part(schema.words), words=clause.words)
-    for residue in clause.residue:
-        name = "+".join(sorted(residue.attributes))
-        parts[name] = replace(part(name), residue=(*part(name).residue, residue))
-    return parts
