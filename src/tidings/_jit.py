@@ -32,8 +32,12 @@ def kernel(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """A kernel that is copied into the kernels that call it: arrays are passed by value, a tuple of twenty is 140 words a call."""
-    return _compiled(function, forceinline=True)
+    """A kernel that is copied into the kernels that call it, and allocates nothing.
+
+    Arrays are passed by value, a tuple of twenty is 140 words a call; and where memory may be allocated, numba counts a reference
+    atomically each time an array is taken out of a tuple. In an inner loop both cost more than the work.
+    """
+    return _compiled(function, forceinline=True, _nrt=False)
 
 
 def borrowing_kernel(function: Function) -> Function:

@@ -120,7 +120,7 @@ def event_cells(blocks: Blocks, events: Events, event: int, cells: NDArray[np.ui
     return bool(events.box[event, 0] < events.box[event, 2] or events.box[event, 1] < events.box[event, 3])
 
 
-@kernel
+@inlined
 def key_cells(
     blocks: Blocks, entries: Entries, block: int, events: Events, reaching: NDArray[np.int32], first: int, cells: NDArray[np.uint8]
 ) -> None:
@@ -288,7 +288,7 @@ def match_event(
     return out[:count]
 
 
-@kernel
+@inlined
 def offer(
     top_score: NDArray[np.float64],
     top_tie: NDArray[np.int64],
@@ -311,7 +311,7 @@ def offer(
     return used
 
 
-@kernel
+@inlined
 def offer_block(
     packed: Packed,
     first: int,

@@ -266,7 +266,7 @@ def _read_records(
             dim[p], kind[p], codec = head & 0xFFFF, head >> 28 & 3, head >> 26 & 3
             if kind[p] == RANGE:
                 width = 2 if codec == DOUBLE else 1
-                lo[p], hi[p] = decode(record, at, codec), decode(record, at + width, codec)
+                lo[p], hi[p] = decode(packed, at, codec), decode(packed, at + width, codec)
                 at += 2 * width
             elif kind[p] == IN or kind[p] == NOT_IN:
                 count = wide(record[at])

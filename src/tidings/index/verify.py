@@ -71,27 +71,26 @@ def dead(clauses: Packed, slot: int, died: NDArray[np.uint32], snapshot: int) ->
 @inlined
 def holds(clauses: Packed, slot: int, events: Events, event: int, thresholds: NDArray[np.signedinteger], row: int) -> bool:
     """Every predicate, the box and the words of the clause; `thresholds[row]` are the event's `box_thresholds`."""
-    return box_holds(clauses.box, slot, thresholds, row) and record_holds(clauses, slot, events, event)
+    return box_holds(clauses, slot, thresholds, row) and record_holds(clauses, slot, events, event)
 
 
 @inlined
-def box_holds(box: NDArray[np.signedinteger], slot: int, thresholds: NDArray[np.signedinteger], row: int) -> bool:
-    if box.shape[1] == 0:
+def box_holds(clauses: Packed, slot: int, thresholds: NDArray[np.signedinteger], row: int) -> bool:
+    if clauses.box.shape[1] == 0:
         return True
-    low = box[0, slot] <= thresholds[row, 0] and box[1, slot] <= thresholds[row, 1]
-    return bool(low and thresholds[row, 2] <= box[2, slot] and thresholds[row, 3] <= box[3, slot])
+    low = clauses.box[0, slot] <= thresholds[row, 0] and clauses.box[1, slot] <= thresholds[row, 1]
+    return bool(low and thresholds[row, 2] <= clauses.box[2, slot] and thresholds[row, 3] <= clauses.box[3, slot])
 
 
-@kernel
+@inlined
 def record_holds(clauses: Packed, slot: int, events: Events, event: int) -> bool:
     """The clause's words and predicates, everything but its box."""
     if clauses.start.size == 0:
         return True
-    record = clauses.record
     at, end = wide(clauses.start[slot]), wide(clauses.start[slot + 1])
     word, last_word = events.word_start[event], events.word_start[event + 1]
     while at < end:
-        head = wide(record[at])
+        head = wide(clauses.record[at])
         at += 1
         if head < HEAD:
             while word < last_word and events.word[word] < head:
@@ -102,15 +101,15 @@ def record_holds(clauses: Packed, slot: int, events: Events, event: int) -> bool
         value, kind, codec = events.value[event, head & 0xFFFF], head >> 28 & 3, head >> 26 & 3
         if kind == RANGE:
             width = 2 if codec == DOUBLE else 1
-            if not (decode(record, at, codec) <= value and value <= decode(record, at + width, codec)):
+            if not (decode(clauses, at, codec) <= value and value <= decode(clauses, at + width, codec)):
                 return False
             at += 2 * width
         elif kind == NULL:
             if value == value:
                 return False
         else:
-            count = wide(record[at])
-            if value != value or contains(record[at + 1 : at + 1 + count], value) != (kind == IN):
+            count = wide(clauses.record[at])
+            if value != value or contains(clauses.record[at + 1 : at + 1 + count], value) != (kind == IN):
                 return False
             at += 1 + count
     return True
@@ -128,13 +127,14 @@ def contains(codes: NDArray[np.uint32], value: float) -> bool:
     return low < codes.size and np.float64(codes[low]) == value
 
 
-@kernel
-def decode(record: NDArray[np.uint32], at: int, codec: int) -> float:
+@inlined
+def decode(clauses: Packed, at: int, codec: int) -> float:
+    """The value that stands in the records at `at`."""
     if codec == DOUBLE:
-        return double_of_bits(wide(record[at]) | wide(record[at + 1]) << 32)
+        return double_of_bits(wide(clauses.record[at]) | wide(clauses.record[at + 1]) << 32)
     if codec == SINGLE:
-        return np.float64(single_of_bits(np.int32(record[at])))
-    return fixed_value(wide(np.int32(record[at])))
+        return np.float64(single_of_bits(np.int32(clauses.record[at])))
+    return fixed_value(wide(np.int32(clauses.record[at])))
 
 
 @kernel
@@ -149,7 +149,7 @@ def encode(record: NDArray[np.uint32], at: int, codec: int, value: float) -> int
     return at + 1
 
 
-@kernel
+@inlined
 def fixed_value(code: int) -> float:
     if code == FIXED_MIN:
         return -np.inf

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tidings._jit import inlined, kernel
 from tidings.index.block_match import grown, offer
 from tidings.index.simd import disjoint64, overlap64, trailing_zeros, wide
-from tidings.index.verify import Events, Packed, box_holds, box_thresholds, dead, record_holds
+from tidings.index.verify import Events, Packed, box_thresholds, dead, record_holds
 
 SHORT = 8
 """Fewer slots than this are tested one by one."""
@@ -46,7 +46,8 @@ def touching(box: NDArray[np.signedinteger], at: int, count: int, thresholds: ND
     if count < SHORT or n < 64:
         hits = np.uint64(0)
         for i in range(count):
-            if box_holds(box, at + i, thresholds, 0):
+            low = box[0, at + i] <= thresholds[0, 0] and box[1, at + i] <= thresholds[0, 1]
+            if low and thresholds[0, 2] <= box[2, at + i] and thresholds[0, 3] <= box[3, at + i]:
                 hits |= np.uint64(1) << np.uint64(i)
         return hits
     base = min(at, n - 64)
@@ -86,7 +87,7 @@ def scan_slots(
     """Append the slots of [at, at + count) that hold; how many stand in `out` now."""
     hits = unrefused(lists.signature, at, count, lacking)
     counters[0] += count
-    if hits != 0:
+    if hits != 0 and packed.box.shape[1] > 0:
         hits &= touching(packed.box, at, count, thresholds)
     while hits != 0:
         slot = at + trailing_zeros(hits)
