@@ -1,7 +1,8 @@
 """What publishing does: each match goes through its subscription's ranking and becomes a notification, or not.
 
 A subscription without k and window hears of every match (`matched`). One with either has a window (`windows`); it is activated when
-it matches for the first time, with the time at which it was registered, so a million idle subscriptions cost nothing.
+it matches for the first time, with the time at which it was registered, so a million idle subscriptions cost nothing. In a keyed
+topic every subscription has a board (`boards`): the k best current objects, by its relevance or else its score.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tidings.engine.board_changes import Change
+from tidings.engine.boards import Boards
 from tidings.engine.live_events import LiveEvents
 from tidings.engine.results import Match, Notification, instant
 from tidings.engine.windows import Entry, Windows
-from tidings.errors import SchemaError
 from tidings.model.clause import Values
 from tidings.model.event import Event
 from tidings.model.operands import compile_number
@@ -25,24 +27,35 @@ Ranked = tuple[Subscription, float]
 
 
 class Publisher:
-    def __init__(self, schema: Schema, key: str | None) -> None:
+    def __init__(self, schema: Schema, key: str | None, matching: Callable[[Values], Iterable[str]] | None = None) -> None:
+        """`matching` gives the subscriptions that an object's values satisfy; boards of a keyed topic ask it."""
         self.schema = schema
         self.events = LiveEvents(schema)
         self.windows = Windows()
-        if key is not None:
-            raise SchemaError("keyed topics are not built yet: leave key out")
+        self.boards = Boards(schema, matching=matching) if key is not None else None
         self._relevance: dict[str, Callable[[Values], float] | None] = {}
 
+    def activate(self, subscription: Subscription, time: int) -> list[Notification]:
+        """Begin a board, which starts with its current list; a window begins with its first match."""
+        if self.boards is None:
+            return []
+        s, by = subscription, subscription.by
+        return of_changes(self.boards.watch(s.id, s.clauses, s.k, by, None if by is not None else s.score_of), time)
+
     def deactivate(self, id: str) -> None:
+        if self.boards is not None and id in self.boards:
+            self.boards.unwatch(id)
         self._relevance.pop(id, None)
         if id in self.windows:
             self.windows.deactivate(id)
 
-    def change(self, before: Subscription, after: Subscription) -> None:
-        """An update keeps the window and what it has delivered, unless the window itself is another."""
+    def change(self, before: Subscription, after: Subscription, time: int) -> list[Notification]:
+        """An update keeps the window and what it has delivered, unless the window itself is another; a board starts anew."""
         ranking = ("k", "window", "by", "error", "since")
-        if any(getattr(before, name) != getattr(after, name) for name in ranking):
-            self.deactivate(before.id)
+        if self.boards is None and all(getattr(before, name) == getattr(after, name) for name in ranking):
+            return []
+        self.deactivate(before.id)
+        return self.activate(after, time)
 
     def publish(self, event: Event, at: int, plain: Sequence[Match], ranked: Sequence[Ranked]) -> list[Notification]:
         """`plain` and `ranked` are all matches of the event; what time brought until `at` comes first."""
@@ -62,15 +75,30 @@ class Publisher:
         relevance = self._relevance[id]
         return score if relevance is None else relevance(event.values)
 
+    def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
+        """Changes of a keyed topic's objects at one instant: their net effect on every board."""
+        assert self.boards is not None
+        notes = self.advance(at)
+        for event in events:
+            if event.deleted:
+                self.events.remove(event.id)
+            else:
+                self.events.put(event)
+        return notes + of_changes(self.boards.publish_batch([(e.id, None if e.deleted else e.values) for e in events], at), at)
+
     def advance(self, time: int) -> list[Notification]:
         """What happens by itself up to and including `time`: promotions, and objects that expire."""
         notes = _of_entries(self.windows.advance(time))
-        self.events.expire(time)
+        for event in self.events.expire(time):
+            if self.boards is not None and event.expires is not None:
+                notes += of_changes(self.boards.publish(event.id, None, event.expires), event.expires)
         return notes
 
     def top(self, subscription: Subscription, time: int) -> list[Match]:
         """A subscription's list at `time`, best first."""
         id = subscription.id
+        if self.boards is not None:
+            return [Match(key, id, score) for key, score in self.boards.top(id)]
         return [Match(event, id, score) for event, score in self.windows.top(id, time)] if id in self.windows else []
 
     @property
@@ -85,6 +113,13 @@ class Publisher:
         saved: dict[str, Any] = {id: json.loads(body) for id, body in states}
         self.windows = Windows.restore({"clock": clock, "publications": publications, "subscriptions": saved})
 
+    def restore_boards(self, subscriptions: Iterable[Subscription]) -> None:
+        """Boards hold nothing that objects and subscriptions do not say."""
+        if self.boards is not None:
+            self.boards.publish_batch([(event.id, event.values) for event in self.events])
+            for subscription in subscriptions:
+                self.activate(subscription, 0)
+
 
 def is_ranked(subscription: Subscription) -> bool:
     return subscription.k is not None or subscription.window is not None
@@ -92,3 +127,7 @@ def is_ranked(subscription: Subscription) -> bool:
 
 def _of_entries(entries: Iterable[Entry]) -> list[Notification]:
     return [Notification(e.subscription, e.event, e.relevance, e.rank or None, e.why, instant(e.at)) for e in entries]
+
+
+def of_changes(changes: Iterable[Change], at: int) -> list[Notification]:
+    return [Notification(c.subscription, c.key, c.score, c.rank, c.why, instant(at)) for c in changes]

@@ -48,8 +48,9 @@ def _since(table: pa.Table) -> int:
 def restore_publisher(topic: DurableTopic, registry: Registry) -> Publisher:
     """Live events, windows and boards as they were at the last commit."""
     meta = registry.meta()
-    publisher = Publisher(topic.schema, topic.key)
+    publisher = topic.new_publisher()
     for (body,) in registry.read("SELECT body FROM event ORDER BY id"):
         publisher.events.put(event_from_record(topic.schema, json.loads(body)))
     publisher.restore(meta.get("clock"), meta.get("publications", 0), registry.read("SELECT name, body FROM state"))
+    publisher.restore_boards(topic.store.subscriptions() if topic.key is not None else ())
     return publisher

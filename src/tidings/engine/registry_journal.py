@@ -50,8 +50,9 @@ class RegistryJournal(Journal):
             set_meta(db, seq=seq)
 
     def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
-        kept = [(e.id, e.expires, json.dumps(event_to_record(e))) for e in events if not e.deleted]
-        gone = [(e.id,) for e in events if e.deleted]
+        last = {e.id: e for e in events}
+        kept = [(e.id, e.expires, json.dumps(event_to_record(e))) for e in last.values() if not e.deleted]
+        gone = [(e.id,) for e in last.values() if e.deleted]
         due = [(n.id, json.dumps([*n[:5], n.at.isoformat()])) for n in notes]
         with self.registry.transaction() as db:
             db.executemany("INSERT OR REPLACE INTO event VALUES (?, ?, ?)", kept)

@@ -11,7 +11,7 @@ Invariant: a live id stands in exactly one place, the memtable or one segment.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -161,6 +161,14 @@ class Store:
                 for ordinal in segment.similar[segment.is_live(segment.similar, self.snapshot.seq)].tolist():
                     kept.append(segment.subscription(self.vocabularies, ordinal))
         return sorted(kept, key=lambda s: s.id)
+
+    def subscriptions(self) -> Iterator[Subscription]:
+        """All of them, as objects: for a keyed topic's boards, which need every one."""
+        with self.lock:
+            yield from self.memtable.subscriptions.values()
+            for segment in self.snapshot.segments:
+                for ordinal in segment.live(self.snapshot.seq).tolist():
+                    yield segment.subscription(self.vocabularies, ordinal)
 
     def packed(self) -> Snapshot:
         """Everything in segments: what is new is packed first."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import time as wall_clock
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +29,7 @@ from tidings.engine.stats import topic_stats
 from tidings.engine.store import Store
 from tidings.errors import StorageError, SubscriptionError
 from tidings.model.arrays import EventColumns, Vocabularies, encode_events
-from tidings.model.clause import Clause
+from tidings.model.clause import Clause, Values
 from tidings.model.columns import EventBatch, batch_of, events_from_arrow, events_to_arrow, subscriptions_from_arrow
 from tidings.model.event import Event, EventReader, read_events
 from tidings.model.filter import compile_filter
@@ -45,15 +47,23 @@ class Topic:
         self.key = key
         self._read = EventReader(self.schema, key)
         self.statistics = Statistics()
-        self.publisher = Publisher(self.schema, key)
         self.journal = Journal()
         self.use(Vocabularies(self.schema))
+        self.publisher = self.new_publisher()
 
     def use(self, vocabularies: Vocabularies) -> None:
         """Begin with these codes and no subscriptions."""
         self.vocabularies = vocabularies
         self.store = Store(self.schema, vocabularies, self.statistics)
         self.similar = Similar()
+
+    def new_publisher(self) -> Publisher:
+        """One that knows nothing yet."""
+        return Publisher(self.schema, self.key, self._matching)
+
+    def _matching(self, values: Values) -> list[str]:
+        found, fresh = self.store.match_one(values)
+        return [id for segment, ordinal in found for id in segment.names.take(ordinal)] + [s.id for s in fresh]
 
     # Subscriptions
 
@@ -70,7 +80,7 @@ class Topic:
             self.journal.put(seq, subscription)
             self.store.put(seq, [subscription])
             self.publisher.deactivate(id)
-            notes = []
+            notes = self.publisher.activate(subscription, now)
             if replay and self.key is None:
                 for event in self.publisher.events.search(subscription.clauses, now):
                     score = subscription.score_of(event.values)
@@ -89,19 +99,22 @@ class Topic:
             self.store.put_rows(seq, rows)
             for id in replaced:
                 self.publisher.deactivate(id)
+            if self.key is not None:
+                for subscription in batch.ranked(keyed=True):
+                    self.publisher.activate(subscription, now)
         return len(rows)
 
-    def update(self, id: str, *, time: Any = None, **changes: Any) -> None:
-        """Change any part of a subscription: its filter, score, k, window and so on."""
+    def update(self, id: str, *, time: Any = None, **changes: Any) -> list[Notification]:
+        """Change any part of a subscription: its filter, score, k, window and so on. A keyed topic gives its list anew."""
         with self.store.lock:
             before = self.subscription(id)
-            self._replace(before, changed(self.schema, before, changes), self._at(time))
+            return self._replace(before, changed(self.schema, before, changes), self._at(time))
 
-    def move(self, id: str, point: Sequence[float], *, time: Any = None) -> None:
+    def move(self, id: str, point: Sequence[float], *, time: Any = None) -> list[Notification]:
         """Centre a subscription's place on `point`, keeping its size."""
         with self.store.lock:
             before = self.subscription(id)
-            self._replace(before, moved(self.schema, before, point), self._at(time))
+            return self._replace(before, moved(self.schema, before, point), self._at(time))
 
     def unsubscribe(self, id: str) -> None:
         with self.store.lock:
@@ -121,13 +134,13 @@ class Topic:
     def __len__(self) -> int:
         return len(self.store)
 
-    def _replace(self, before: Subscription, after: Subscription, now: int) -> None:
+    def _replace(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
         if is_ranked(after) and after.since is None:
             after = replace(after, since=now)
         seq = self.store.snapshot.seq + 1
         self.journal.put(seq, after)
         self.store.put(seq, [after])
-        self.publisher.change(before, after)
+        return self.publisher.change(before, after, now)
 
     # Matching
 
@@ -196,15 +209,25 @@ class Topic:
             return self.publisher.top(self.subscription(id), self._at(time))
 
     def _publish(self, events: Sequence[Event], columns: EventColumns, time: Any) -> list[Notification]:
-        found, fresh = self.store.match(columns, lambda row: events[row].values)
         now = self._at(time)
         at = [now if time is not None or event.time is None else event.time for event in events]
+        if self.key is not None:
+            return self._publish_objects(events, at)
+        found, fresh = self.store.match(columns, lambda row: events[row].values)
         similar = self._similar(events, columns, now) if self.store.similar_change else ()
         concerned = by_event(found, fresh, events, self.vocabularies, at.__getitem__, similar)
         notes: list[Notification] = []
         for event, instant_of, (plain, ranked) in zip(events, at, concerned, strict=True):
             notes += self.publisher.publish(event, instant_of, plain, ranked)
         self.statistics.observe(columns)
+        self._commit(events, notes)
+        return notes
+
+    def _publish_objects(self, events: Sequence[Event], at: Sequence[int]) -> list[Notification]:
+        """Objects of a keyed topic: those of one instant are one change of the boards."""
+        notes: list[Notification] = []
+        for instant_of, group in groupby(zip(at, events, strict=True), key=itemgetter(0)):
+            notes += self.publisher.replace([event for _, event in group], instant_of)
         self._commit(events, notes)
         return notes
 
