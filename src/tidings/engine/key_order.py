@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import pairwise
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+Key = TypeVar("Key", bound=Any)
 
-class KeyOrder:
+
+class KeyOrder(Generic[Key]):
     def __init__(self) -> None:
-        self.number: dict[str, int] = {}
-        self.key: dict[int, str] = {}
+        self.number: dict[Key, int] = {}
+        self.key: dict[int, Key] = {}
         self.tie = np.zeros(16)
         self.version = 0
-        self._sorted: list[str] = []
+        self._sorted: list[Key] = []
         self._free: list[int] = []
 
-    def add(self, key: str) -> int:
+    def add(self, key: Key) -> int:
         """The key's number, a new one if it is new."""
         if key in self.number:
             return self.number[key]
@@ -35,11 +38,16 @@ class KeyOrder:
         self._label(at, number)
         return number
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: Key) -> None:
         number = self.number.pop(key)
         del self.key[number]
         del self._sorted[bisect_left(self._sorted, key)]
         self._free.append(number)
+
+    def floor(self, key: Key) -> float:
+        """The tie of the last key before `key`, -inf if there is none."""
+        at = bisect_left(self._sorted, key)
+        return self._tie_at(at - 1) if at else -np.inf
 
     def _label(self, at: int, number: int) -> None:
         before = self._tie_at(at - 1) if at else None

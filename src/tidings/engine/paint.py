@@ -28,6 +28,7 @@ from tidings._jit import kernel
 from tidings.engine.paint_sparse import paint_sparse
 from tidings.engine.paint_tiles import (
     Messages,
+    Place,
     Scratch,
     coarsen,
     cut_out,
@@ -51,7 +52,7 @@ class Painter(Protocol):
     objects: ObjectIndex
     k: int
 
-    def paint(self, number: int, old: tuple[float, float], new: tuple[float, float]) -> Messages:
+    def paint(self, number: int, old: Place, new: Place) -> Messages:
         """Messages of one move from `old` to `new` (x, y), y = inf for absent; the index does not hold the object."""
         ...
 
@@ -67,7 +68,7 @@ class PaintDense:
         self.objects, self.k, self.width = objects, k, strips_told_together(k, epsilon)
         self._scratch = scratch(k)
 
-    def paint(self, number: int, old: tuple[float, float], new: tuple[float, float]) -> Messages:
+    def paint(self, number: int, old: Place, new: Place) -> Messages:
         out, count = paint_dense(self.objects.arrays, self.k, self.width, number, old, new, self._scratch, empty_messages(), 0)
         return out[:count]
 
@@ -91,7 +92,7 @@ class PaintSparse:
         """Questions asked of the watchers so far."""
         return int(self.watchers.arrays.meta[QUESTIONS] + self._few.meta[QUESTIONS])
 
-    def paint(self, number: int, old: tuple[float, float], new: tuple[float, float]) -> Messages:
+    def paint(self, number: int, old: Place, new: Place) -> Messages:
         out, count = paint_sparse(
             self.objects.arrays, *self._trees(), self.k, self.width, number, old, new, self._scratch, empty_messages(), 0
         )
@@ -142,8 +143,8 @@ def paint_dense(
     k: int,
     width: int,
     number: int,
-    old: tuple[float, float],
-    new: tuple[float, float],
+    old: Place,
+    new: Place,
     s: Scratch,
     out: Messages,
     count: int,
@@ -187,7 +188,7 @@ def paint_dense(
 
 
 @kernel
-def lift(objects: ObjectArrays, number: int, x: float, y: float) -> tuple[tuple[float, float], tuple[float, float]]:
+def lift(objects: ObjectArrays, number: int, x: float, y: float) -> tuple[Place, Place]:
     """Take the object out of the index; where it was and where it goes."""
     if objects.block_of[number] < 0:
         return (x, np.inf), (x, y)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tidings._jit import kernel
 from tidings.engine.paint_tiles import (
     Messages,
+    Place,
     Scratch,
     coarsen,
     cut_out,
@@ -154,9 +155,9 @@ def send(
     width: int,
     steps: int,
     number: int,
-    place: tuple[float, float],
+    place: Place,
     moved: int,
-    new: tuple[float, float],
+    new: Place,
     out: Messages,
     count: int,
 ) -> tuple[Messages, int]:
@@ -191,8 +192,8 @@ def paint_sparse(
     k: int,
     width: int,
     number: int,
-    old: tuple[float, float],
-    new: tuple[float, float],
+    old: Place,
+    new: Place,
     s: Scratch,
     out: Messages,
     count: int,

@@ -37,6 +37,8 @@ from tidings._jit import kernel
 from tidings.index.object_index import EAST, WEST, ObjectArrays, first_k
 
 Messages = NDArray[np.float64]
+Place = tuple[float, float]
+"""(x, y) of an object; y = inf is absent."""
 OBJECT, X, Y, MOVED, MOVED_X, MOVED_Y, WIDTH = 4, 5, 6, 7, 8, 9, 10
 
 
@@ -72,7 +74,7 @@ def empty_messages() -> Messages:
 
 
 @kernel
-def sinks(old: tuple[float, float], new: tuple[float, float]) -> bool:
+def sinks(old: Place, new: Place) -> bool:
     """Whether the object was there and some watcher may lose it."""
     return old[1] < np.inf and (new[1] > old[1] or new[0] != old[0])
 

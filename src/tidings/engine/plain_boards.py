@@ -27,9 +27,6 @@ class PlainBoard:
     def top(self) -> list[tuple[str, float]]:
         return [(key, 0.0 - below) for below, key in self._sorted[: self.k]]
 
-    def start(self) -> list[Change]:
-        return [Change(self.subscription, key, score, rank, "entered") for rank, (key, score) in enumerate(self.top(), 1)]
-
     def put(self, key: str, values: Values | None) -> None:
         """Take an object's new values; None: it does not match, or is gone."""
         if key in self._score:

@@ -60,9 +60,13 @@ class WatchLists:
         size = a.size[watcher]
         return [(int(o), float(y)) for o, y in zip(a.held[watcher, :size], a.y[watcher, :size], strict=True)]
 
-    def apply(self, messages: Messages, watchers: WatchIndex, tie: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Deliver messages in order to all watchers in their rectangles."""
-        changes, delivered = deliver_all(self.arrays, watchers.arrays, messages, tie)
+    def apply(
+        self, messages: Messages, watchers: WatchIndex, tie: NDArray[np.float64], boxes: NDArray[np.float64] | None = None
+    ) -> NDArray[np.int32]:
+        """Deliver messages in order to all watchers in their rectangles, or in `boxes` of as many dimensions as the watchers."""
+        if boxes is None:
+            boxes = np.ascontiguousarray(messages[:, :4]).reshape(-1, 2, 2)
+        changes, delivered = deliver_all(self.arrays, watchers.arrays, boxes, messages, tie)
         self.deliveries += int(delivered)
         return changes
 
@@ -171,13 +175,13 @@ def deliver(
 
 
 @kernel
-def deliver_all(a: ListArrays, watchers: TreeArrays, messages: Messages, tie: NDArray[np.float64]) -> tuple[NDArray[np.int32], int]:
+def deliver_all(
+    a: ListArrays, watchers: TreeArrays, boxes: NDArray[np.float64], messages: Messages, tie: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], int]:
     change = np.empty((64, 4), np.int32)
     rows, delivered = 0, 0
-    box = np.empty((2, 2))
     for i in range(len(messages)):
-        box[0, 0], box[0, 1], box[1, 0], box[1, 1] = messages[i, 0], messages[i, 1], messages[i, 2], messages[i, 3]
-        hearers = report(watchers, box)
+        hearers = report(watchers, boxes[i])
         delivered += len(hearers)
         if rows + 3 * len(hearers) > len(change):
             wider = np.empty((2 * len(change) + 3 * len(hearers), 4), np.int32)
