@@ -21,6 +21,7 @@ from tidings.model.arrays import RANGE, ClauseColumns, EventColumns
 from tidings.model.schema import Number, Place, Schema
 
 NUMBERS = 18
+ATTRIBUTES = NUMBERS + 2
 SCHEMA = Schema({**{f"a{i}": Number(0, 1) for i in range(NUMBERS)}, "place": Place(plane=True)})
 CITY_KM = 100
 _CHUNK = 200_000
@@ -87,3 +88,17 @@ class Workload:
             order = np.argsort(rng.exponential(size=(len(part), NUMBERS)) / rate, axis=1)
             rows.append(np.where(np.arange(NUMBERS) < part[:, None], order, NUMBERS))
         return np.concatenate(rows)
+
+
+def dense_clauses(clauses: ClauseColumns) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of the intervals, one column an attribute, place last; (-inf, inf) where there is no predicate. For the comparators."""
+    lo, hi = np.full((len(clauses), ATTRIBUTES), -np.inf), np.full((len(clauses), ATTRIBUTES), np.inf)
+    row = np.repeat(np.arange(len(clauses)), np.diff(clauses.pred_start))
+    lo[row, clauses.pred_dim], hi[row, clauses.pred_dim] = clauses.pred_lo, clauses.pred_hi
+    lo[:, NUMBERS:], hi[:, NUMBERS:] = clauses.box[:, :2], clauses.box[:, 2:]
+    return lo, hi
+
+
+def dense_events(events: EventColumns) -> NDArray[np.float64]:
+    """Values, one column an attribute, place last; NaN where the event has none. For the comparators."""
+    return np.hstack([events.value[:, :NUMBERS], events.box[:, :2]])

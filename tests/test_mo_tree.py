@@ -28,6 +28,7 @@ from tidings.index.mo_cells import (
 )
 from tidings.index.mo_event_tree import MOEventTree
 from tidings.index.mo_tree import MOTree
+from tidings.index.records import as_events
 from tidings.model.arrays import Vocabularies, encode_clauses, encode_events
 from tidings.model.clause import Clause
 from tidings.model.schema import Category, Number, Place, Schema, Words
@@ -119,7 +120,7 @@ class Base(RuleBasedStateMachine):
     def start(self, shape):
         self.vocabularies = Vocabularies(SCHEMA)
         axes = make_axes(self.vocabularies, shape)
-        self.tree = self.make(axes, 2 if shape == "flat" else None)
+        self.tree = self.make(axes, 2 if shape == "flat" else len(axes))
         self.held = {}
 
     def clause_columns(self, several):
@@ -188,6 +189,8 @@ class Subscriptions(Base):
         rows, names = self.tree.match_batch(columns)
         wanted = [(i, n) for i, e in enumerate(batch) for n, clause in self.held.items() if clause.holds(SCHEMA, e)]
         assert sorted(zip(rows.tolist(), names.tolist(), strict=True)) == sorted(wanted)
+        arrays = as_events(columns)
+        assert sorted((i, n) for i in range(len(batch)) for n in self.tree.match_one(arrays, i).tolist()) == sorted(wanted)
 
 
 class LiveEvents(Base):
@@ -196,7 +199,7 @@ class LiveEvents(Base):
     time = 0
 
     def make(self, axes, height):
-        return MOEventTree(axes, len(SCHEMA.ranges) + 2, height, cells=10)
+        return MOEventTree(axes, len(SCHEMA.ranges) + 2, height)
 
     @invariant()
     def sound(self):
@@ -267,7 +270,7 @@ def pairs(answer):
 def test_buckets_and_pools_grow_shrink_and_are_reused():
     rng = np.random.default_rng(11)
     vocabularies = Vocabularies(SCHEMA)
-    tree = MOTree(make_axes(vocabularies, "paper"))
+    tree = MOTree(make_axes(vocabularies, "paper"), 5)
     clauses, events = random_clauses(rng, 3000), random_events(rng, 40)
     for _ in range(3):
         names = rng.permutation(3000).astype(np.int32)

@@ -63,8 +63,9 @@ from tidings.index.mo_tree import (
     doubled,
     seats_of,
 )
-from tidings.index.mo_walk import members_in, new_walk, next_buckets, scan_live, start_walk
+from tidings.index.mo_walk import AHEAD, members_in, new_walk, next_buckets, scan_live, start_walk
 from tidings.index.records import as_events
+from tidings.index.simd import prefetch
 from tidings.index.verify import Events
 from tidings.model.arrays import ClauseColumns, EventColumns
 
@@ -72,11 +73,15 @@ Times = NDArray[np.int64]
 
 
 class MOEventTree:
-    def __init__(self, axes: Sequence[Axis], dimensions: int, height: int | None = None, *, cells: int = 10) -> None:
-        """`dimensions` is the width of `EventColumns.value`; the first `height` (all) axes are stacked, in `cells` cells."""
+    def __init__(self, axes: Sequence[Axis], dimensions: int, height: int = 2, cells: Sequence[int] | None = None) -> None:
+        """`dimensions` is the width of `EventColumns.value`.
+
+        The first `height` axes are stacked, in `cells` cells each; without them in 60 for the place and 10 for others.
+        """
         self.axes = tuple(axes)
-        self.height = len(self.axes) if height is None else height
-        self._cells = make_cells(self.axes, [value_cells(cells)] * len(self.axes))
+        self.height = min(height, len(self.axes))
+        counts = [60 if axis.source < 0 else 10 for axis in self.axes] if cells is None else cells
+        self._cells = make_cells(self.axes, [value_cells(count) for count in counts])
         self._directory = new_directory(expiring=True)
         self._rows = new_event_rows(dimensions)
         self._counter = np.zeros(len(COUNTERS), np.int64)
@@ -213,12 +218,11 @@ def search_clauses(
             counter[BUCKETS] += count
             counter[CANDIDATES] += candidates
             counter[VERIFIED] += found
-            for seat in met[:found]:
-                if holds_for(query, rows, seat):
-                    if matches == clause.size:
-                        clause, name = doubled(clause), doubled(name)
-                    clause[matches], name[matches] = c, directory.seat[seat].name
-                    matches += 1
+            for i in range(verify(query, rows, met, found)):
+                if matches == clause.size:
+                    clause, name = doubled(clause), doubled(name)
+                clause[matches], name[matches] = c, directory.seat[met[i]].name
+                matches += 1
             delete_events(directory, rows, expired[:old])
             count = next_buckets(walk, directory)
     counter[QUERIES] += clauses.box.shape[0]
@@ -227,7 +231,16 @@ def search_clauses(
 
 
 @borrowing_kernel
-def holds_for(query: ClauseRows, rows: EventRows, seat: int) -> bool:
-    row = rows.row[seat]
-    word = rows.code[row.codes_at : row.codes_at + row.words]
-    return holds(query, 0, rows.value[seat], row.xmin, row.ymin, row.xmax, row.ymax, word)
+def verify(query: ClauseRows, rows: EventRows, met: Names, found: int) -> int:
+    """Keep, at the front of `met`, the seats whose events satisfy the query; how many. [motree, Alg. 1, lines 16-17]"""
+    kept = 0
+    for i in range(found):
+        if i + AHEAD < found:
+            prefetch(rows.row, met[i + AHEAD])
+            prefetch(rows.value, met[i + AHEAD] * rows.value.shape[1])
+        row = rows.row[met[i]]
+        word = rows.code[row.codes_at : row.codes_at + row.words]
+        if holds(query, 0, rows.value[met[i]], row.xmin, row.ymin, row.xmax, row.ymax, word):
+            met[kept] = met[i]
+            kept += 1
+    return kept

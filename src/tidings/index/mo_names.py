@@ -17,8 +17,8 @@ VACANT = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def new_table(items: int) -> Table:
-    """An empty table with room for `items` and half as many again."""
-    return np.full(1 << int(3 * items).bit_length(), VACANT, np.uint64)
+    """An empty table with room for `items`, or up to twice as many."""
+    return np.full(1 << (2 * items).bit_length(), VACANT, np.uint64)
 
 
 @borrowing_kernel

@@ -2,8 +2,8 @@
 
 A row belongs to a seat (`mo_directory`). What has a fixed size lies in `row[seat]`; predicates, codes and words, whose number
 varies, are appended to pools. A row that is replaced keeps its place when the new one is no longer; otherwise, and on removal, its
-old place becomes waste, and a pool that is full is copied without the waste, to twice the size if it is needed. So a change costs
-O(its own length) amortised, and a pool is at most about three times its content.
+old place becomes waste, and a pool that is full is copied without the waste, to one larger by half if need be. So a change costs
+O(its own length) amortised, and a pool is at most about twice its content.
 
 | array   | element                                         | meaning                                                            |
 |---------|-------------------------------------------------|--------------------------------------------------------------------|
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel
 from tidings.index.mo_cells import ABSENT, GRAIN, NO_AXIS, PLACE_X, PLACE_Y, Cells, code_step, narrowed, range_steps, step
+from tidings.index.mo_directory import longer
 from tidings.index.records import readonly
 from tidings.index.simd import wide
 from tidings.index.verify import Events
@@ -81,7 +82,7 @@ def new_event_rows(dimensions: int) -> EventRows:
 
 def room_for_clauses(rows: ClauseRows, seats: int, preds: int, codes: int) -> ClauseRows:
     """Rows with at least `seats` seats and room for so many more predicates and codes."""
-    rows = rows._replace(row=_resized(rows.row, seats))
+    rows = rows._replace(row=longer(rows.row, seats))
     used = rows.used
     if used[PREDS] + preds <= len(rows.pred) and used[CODES] + codes <= len(rows.code):
         return rows
@@ -96,7 +97,7 @@ def room_for_clauses(rows: ClauseRows, seats: int, preds: int, codes: int) -> Cl
 
 def room_for_events(rows: EventRows, seats: int, codes: int) -> EventRows:
     """Rows with at least `seats` seats and room for so many more words."""
-    rows = rows._replace(row=_resized(rows.row, seats), value=_resized(rows.value, seats))
+    rows = rows._replace(row=longer(rows.row, seats), value=longer(rows.value, seats))
     used = rows.used
     if used[CODES] + codes <= len(rows.code):
         return rows
@@ -108,16 +109,8 @@ def room_for_events(rows: EventRows, seats: int, codes: int) -> EventRows:
 
 
 def _capacity(now: int, wanted: int) -> int:
-    """The present capacity while what is wanted fills at most two thirds of it, else twice what is wanted."""
-    return now if 3 * wanted <= 2 * now else 2 * int(wanted)
-
-
-def _resized(array: NDArray[Any], wanted: int) -> NDArray[Any]:
-    if wanted <= len(array):
-        return array
-    longer = np.zeros((max(wanted, 2 * len(array)), *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
+    """The present capacity while what is wanted fills at most three quarters of it, else half as much again as is wanted."""
+    return now if 4 * wanted <= 3 * now else 3 * int(wanted) // 2
 
 
 @borrowing_kernel

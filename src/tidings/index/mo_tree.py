@@ -10,13 +10,15 @@ update and move O(H + predicates), amortised.
 
 Symbols: A_I -> `axes`, H -> `height`, StabCell -> `Walk.visit`, BucketList -> `Walk.bucket`.
 
-Deviations: those of `mo_cells` and `mo_directory`; and a name that is inserted again replaces its clause.
+Deviations: those of `mo_cells` and `mo_directory`; a name that is inserted again replaces its clause; and few attributes are
+stacked: comparing steps is cheaper than reaching a bucket, so that beyond two the tree is slower, not faster (the paper has six).
 Not thread-safe: whoever writes keeps readers out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,8 +51,9 @@ from tidings.index.mo_rows import (
     room_for_clauses,
     write_clause,
 )
-from tidings.index.mo_walk import NEVER, members_in, new_walk, next_buckets, scan, start_walk
+from tidings.index.mo_walk import AHEAD, NEVER, members_in, new_walk, next_buckets, scan, start_walk
 from tidings.index.records import as_events
+from tidings.index.simd import prefetch
 from tidings.index.verify import Events
 from tidings.model.arrays import ClauseColumns, EventColumns
 
@@ -61,10 +64,10 @@ COUNTERS = ("queries", "buckets", "candidates", "verified", "matches")
 
 
 class MOTree:
-    def __init__(self, axes: Sequence[Axis], height: int | None = None) -> None:
-        """`axes` are the indexing attributes, the most selective first; the first `height` (all) are stacked, all are compared."""
+    def __init__(self, axes: Sequence[Axis], height: int = 2) -> None:
+        """`axes` are the indexing attributes, the most selective first; the first `height` are stacked, all are compared."""
         self.axes = tuple(axes)
-        self.height = len(self.axes) if height is None else height
+        self.height = min(height, len(self.axes))
         self._cells = make_cells(self.axes, [interval_cells(axis) for axis in self.axes])
         self._directory = new_directory(expiring=False)
         self._rows = new_clause_rows()
@@ -111,7 +114,13 @@ class MOTree:
     def match_batch(self, events: EventColumns) -> tuple[Names, Names]:
         """(event row, clause name) of every match, each once. [motree, Alg. 2]"""
         self._cells = current_cells(self._cells, self.axes)
-        return match_events(self._cells, self._directory, self._rows, self.height, as_events(events), self._counter)
+        batch = as_events(events)
+        return match_rows(self._cells, self._directory, self._rows, self.height, batch, 0, len(events), self._counter)
+
+    def match_one(self, events: Events, row: int) -> Names:
+        """The names of the clauses that one event satisfies: the short way. `events` are read-only arrays (`as_events`)."""
+        self._cells = current_cells(self._cells, self.axes)
+        return match_row(self.height, row, *self._cells, *self._directory, *self._rows, *events, self._counter)
 
     @property
     def stats(self) -> dict[str, int]:
@@ -225,15 +234,29 @@ def delete_clauses(directory: Directory, rows: ClauseRows, seats: Names) -> None
 
 
 @kernel
-def match_events(
-    cells: Cells, directory: Directory, rows: ClauseRows, height: int, events: Events, counter: NDArray[np.int64]
+def match_row(height: int, row: int, *arrays: NDArray[Any]) -> Names:
+    """One event; arrays one by one, because unpacking a tuple of them for a call from Python costs more than the match."""
+    cells, directory, rows = Cells(*arrays[:8]), Directory(*arrays[8:17]), ClauseRows(*arrays[17:21])
+    return match_rows(cells, directory, rows, height, Events(*arrays[21:25]), row, row + 1, arrays[25])[1]
+
+
+@kernel
+def match_rows(
+    cells: Cells,
+    directory: Directory,
+    rows: ClauseRows,
+    height: int,
+    events: Events,
+    begin: int,
+    end: int,
+    counter: NDArray[np.int64],
 ) -> tuple[Names, Names]:
-    """[motree, Alg. 2]"""
+    """Events begin .. end - 1. [motree, Alg. 2]"""
     walk = new_walk(height)
     met = np.empty(64, np.int32)
     event, name = np.empty(64, np.int32), np.empty(64, np.int32)
     matches = 0
-    for e in range(events.value.shape[0]):
+    for e in range(begin, end):
         near, far = event_steps(cells, events.value[e], events.box[e])
         start_walk(walk, cells, directory, near, far)
         near, far = asking(near), asking(far)
@@ -246,22 +269,32 @@ def match_events(
             counter[BUCKETS] += count
             counter[CANDIDATES] += candidates
             counter[VERIFIED] += found
-            for seat in met[:found]:
-                if holds_on(rows, seat, events, e):
-                    if matches == event.size:
-                        event, name = doubled(event), doubled(name)
-                    event[matches], name[matches] = e, directory.seat[seat].name
-                    matches += 1
+            for i in range(verify(rows, events, e, met, found)):
+                if matches == event.size:
+                    event, name = doubled(event), doubled(name)
+                event[matches], name[matches] = e, directory.seat[met[i]].name
+                matches += 1
             count = next_buckets(walk, directory)
-    counter[QUERIES] += events.value.shape[0]
+    counter[QUERIES] += end - begin
     counter[MATCHES] += matches
     return event[:matches], name[:matches]
 
 
 @borrowing_kernel
-def holds_on(rows: ClauseRows, seat: int, events: Events, e: int) -> bool:
+def verify(rows: ClauseRows, events: Events, e: int, met: Names, found: int) -> int:
+    """Keep, at the front of `met`, the seats whose clauses hold on an event; how many. [motree, Alg. 2, lines 9-12]"""
+    row, pred, value = rows.row, rows.pred, events.value[e]
     word = events.word[events.word_start[e] : events.word_start[e + 1]]
-    return holds(rows, seat, events.value[e], events.box[e, 0], events.box[e, 1], events.box[e, 2], events.box[e, 3], word)
+    x, y, x2, y2 = events.box[e, 0], events.box[e, 1], events.box[e, 2], events.box[e, 3]
+    kept = 0
+    for i in range(found):
+        if i + 2 * AHEAD < found:
+            prefetch(row, met[i + 2 * AHEAD])
+            prefetch(pred, row[met[i + AHEAD]].at)
+        if holds(rows, met[i], value, x, y, x2, y2, word):
+            met[kept] = met[i]
+            kept += 1
+    return kept
 
 
 @kernel
