@@ -12,20 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from experiments.baselines.posting_lists import holds
+from experiments.baselines.columnar_scan import scan_clauses, scan_events
 from experiments.motree import fine_axes, paper_and_fine, paper_axes
 from experiments.motree_workload import Workload, dense_clauses, dense_events
 from experiments.report import provenance
-from tidings._jit import kernel
 from tidings.index.mo_tree import MOTree
 from tidings.index.mo_walk import NEVER
 from tidings.index.records import as_events
 
 RESULT = Path(__file__).parent / "results" / "motree.json"
 ITEMS, CHANGES, QUERIES, SCANNED, REPEATS = 1_000_000, 100_000, 300, 30, 5
-Dense = NDArray[np.float64]
 
 
 def main() -> None:
@@ -111,38 +108,6 @@ def timed(work: Callable[[], object], count: int) -> dict:
     """Microseconds a query, once a repeat, after one unmeasured call."""
     work()
     return {"each": [cpu(work) / count * 1e6 for _ in range(REPEATS)]}
-
-
-@kernel
-def scan_clauses(place: Dense, lo: Dense, hi: Dense, values: Dense) -> int:
-    """How many (event, clause) pairs match; place[side] are xmin, ymin, xmax, ymax of all clauses."""
-    xmin, ymin, xmax, ymax = place[0], place[1], place[2], place[3]
-    touched = np.empty(xmin.size, np.bool_)
-    matches = 0
-    for e in range(values.shape[0]):
-        x, y = values[e, -2], values[e, -1]
-        for i in range(xmin.size):
-            touched[i] = (xmin[i] <= x) & (x <= xmax[i]) & (ymin[i] <= y) & (y <= ymax[i])
-        for i in range(touched.size):
-            if touched[i] and holds(lo[i], hi[i], values[e]):
-                matches += 1
-    return matches
-
-
-@kernel
-def scan_events(place: Dense, values: Dense, lo: Dense, hi: Dense) -> int:
-    """How many (clause, event) pairs match; place[side] are x and y of all events."""
-    x, y = place[0], place[1]
-    touched = np.empty(x.size, np.bool_)
-    matches = 0
-    for c in range(lo.shape[0]):
-        xmin, ymin, xmax, ymax = lo[c, -2], lo[c, -1], hi[c, -2], hi[c, -1]
-        for i in range(x.size):
-            touched[i] = (xmin <= x[i]) & (x[i] <= xmax) & (ymin <= y[i]) & (y[i] <= ymax)
-        for i in range(touched.size):
-            if touched[i] and holds(lo[c], hi[c], values[i]):
-                matches += 1
-    return matches
 
 
 if __name__ == "__main__":

@@ -45,6 +45,23 @@ PRINTED = {
     },
 }
 """Table 5 of the paper, ms, by ALPHAS."""
+CELLS_OF_VALUES = (
+    "our BEQ-Tree's leaves shrink to a few hundred metres where events crowd, and its lists are compiled loops over sorted arrays; "
+    "ten cells a side are squares of 10 km at any size. Finer cells for the place restore the order"
+)
+REASONS = {
+    ("Fig. 6: subscription matching", "BEQ-Tree"): CELLS_OF_VALUES,
+    ("subscription matching at alpha = 0", "BEQ-Tree"): CELLS_OF_VALUES,
+    ("Fig. 5: event matching", "R*-tree by K_s"): "bulk loading packs narrow boxes well, and more predicates make them narrower; "
+    "the paper built its tree by insertion",
+    (
+        "Fig. 7: subscription matching",
+        "BEQ-Tree by K_s",
+    ): "leaves are short here, and a run is counted only where it meets an interval",
+    ("Fig. 12", "R*-tree"): "only the entries of the R*-tree are counted, without nodes, pages and free space",
+    ("Fig. 12", "OpIndex + BEQ-Tree"): "OpIndex counts predicates and keeps no subscription; MO-Tree keeps all for verification",
+}
+"""Where a statement fails here, or may, why."""
 ABOUT = """\
 The taxi traces of the paper are not available. A clustered generator stands in for them (`experiments/motree_workload.py`):
 10,000 hot areas in a city of 100 km, four fifths of them in twelve sub-centres. Attributes, predicates and values are the paper's:
@@ -213,7 +230,7 @@ def main(full: bool = False) -> None:
         subscriptions[size] = subscriptions_run(Workload(), size, queries, changes)
         print(f"  {size:,} events", flush=True)
         events[size] = events_run(Workload(), size, queries, changes)
-    middle = sizes[0] if full else sizes[-1]
+    middle = sizes[0] if full else sizes[2]
     subscriptions_k, events_k, subscriptions_a, events_a = {}, {}, {}, {}
     for predicates in PREDICATES:
         print(f"  K_s = {predicates}", flush=True)
@@ -277,7 +294,6 @@ def table_5(report: Report, subscriptions: dict, events: dict) -> None:
 def claims(report: Report, subs: dict, events: dict, subs_k: dict, events_k: dict, subs_a: dict, events_a: dict) -> None:
     """The orderings that the paper states, judged on every point of a figure; its factors beside ours at the largest size."""
     largest = max(subs)
-    small = "fixed costs weigh more at this size; the factor is not the paper's"
     for figure, runs, what, printed in (
         ("Fig. 4: event matching", subs, "match", {"TAMA": 17.2, "R*-tree": 18.5, "OpIndex": 60.4}),
         ("Fig. 6: subscription matching", events, "match", {"BEQ-Tree": 3.9, "R*-tree": 628.0}),
@@ -288,8 +304,10 @@ def claims(report: Report, subs: dict, events: dict, subs_k: dict, events_k: dic
     ):
         for other, factor in printed.items():
             ratios = [getattr(run, what)[other] / getattr(run, what)["MO-Tree"] for run in runs.values()]
-            measured = f"{ratios[-1]:.3g} times at {largest:,}; {min(ratios):.3g} to {max(ratios):.3g} over all sizes"
-            report.claim(f"{figure}: MO-Tree is faster than {other} (paper: {factor:,} times)", min(ratios) > 1, measured, small)
+            fine = getattr(runs[largest], what)[other] / getattr(runs[largest], what)["MO-Tree, fine cells"]
+            measured = f"{ratios[-1]:,.3g} times at {largest:,} ({min(ratios):,.3g} to {max(ratios):,.3g} over all sizes); "
+            text = f"{figure}: MO-Tree is faster than {other} (paper: {factor:,} times)"
+            report.claim(text, min(ratios) > 1, f"{measured}with fine cells {fine:,.3g}", REASONS.get((figure, other), ""))
     insert = [run.insert["OpIndex"] / run.insert["MO-Tree"] for run in subs.values()]
     report.claim(
         "Fig. 10: MO-Tree inserts about as fast as OpIndex (paper: 0.98 times; taken as within a factor of 3)",
@@ -300,7 +318,11 @@ def claims(report: Report, subs: dict, events: dict, subs_k: dict, events_k: dic
     both = memory(subs, events)
     for other in list(both)[1:]:
         ratios = [theirs / ours for (_, ours), (_, theirs) in zip(both["MO-Tree"], both[other], strict=True)]
-        report.claim(f"Fig. 12: MO-Tree needs less memory than {other}", min(ratios) > 1, f"{ratios[-1]:.2f} times at {largest:,}")
+        text, measured = (
+            f"Fig. 12: MO-Tree needs less memory than {other}",
+            f"they need {ratios[-1]:.2f} times as much at {largest:,}",
+        )
+        report.claim(text, min(ratios) > 1, measured, REASONS.get(("Fig. 12", other), ""))
 
 
 def trend_claims(report: Report, subs_k: dict, events_k: dict, subs_a: dict, events_a: dict) -> None:
@@ -314,7 +336,8 @@ def trend_claims(report: Report, subs_k: dict, events_k: dict, subs_a: dict, eve
         for label in (*falls, *rises):
             few, many = ends(runs, label, 4, 10)
             direction, holds = ("falls", many < few) if label in falls else ("rises", many > few)
-            report.claim(f"{figure} of {label} {direction} from K_s = 4 to 10", holds, f"{few:.3g} ms to {many:.3g} ms")
+            text = f"{figure} of {label} {direction} from K_s = 4 to 10"
+            report.claim(text, holds, f"{few:.3g} ms to {many:.3g} ms", REASONS.get((figure, f"{label} by K_s"), ""))
     for what, runs in (("event", subs_a), ("subscription", events_a)):
         popular, even = ends(runs, "MO-Tree", 1.0, 0.0)
         report.claim(
@@ -325,9 +348,10 @@ def trend_claims(report: Report, subs_k: dict, events_k: dict, subs_a: dict, eve
         for label in PRINTED[f"{what} matching"]:
             if label != "MO-Tree":
                 ratio = runs[0.0].match[label] / runs[0.0].match["MO-Tree"]
-                report.claim(
-                    f"Table 5: at alpha = 0 MO-Tree's {what} matching is still faster than {label}", ratio > 1, f"{ratio:.3g} times"
-                )
+                fine = runs[0.0].match[label] / runs[0.0].match["MO-Tree, fine cells"]
+                text = f"Table 5: at alpha = 0 MO-Tree's {what} matching is still faster than {label}"
+                why = REASONS.get((f"{what} matching at alpha = 0", label), "")
+                report.claim(text, ratio > 1, f"{ratio:.3g} times; with fine cells {fine:.3g}", why)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from tidings.index.mo_cells import ABSENT, GRAIN, NO_AXIS, PLACE_X, PLACE_Y, Cel
 from tidings.index.mo_directory import longer
 from tidings.index.records import readonly
 from tidings.index.simd import wide
-from tidings.index.verify import Events
+from tidings.index.verify import Events, contains
 from tidings.model.arrays import IN, NOT_IN, NULL, RANGE, ClauseColumns
 
 Floats = NDArray[np.float64]
@@ -281,7 +281,8 @@ def holds(
             if not np.isnan(v):
                 return False
         else:
-            if np.isnan(v) or holds_code(rows, row.codes_at + wide(pred.lo), wide(pred.hi), v) != (pred.kind == IN):
+            begin = row.codes_at + wide(pred.lo)
+            if np.isnan(v) or contains(rows.code[begin : begin + wide(pred.hi)], v) != (pred.kind == IN):
                 return False
     at = 0
     for i in range(row.codes_at + row.codes, row.codes_at + row.codes + row.words):
@@ -290,16 +291,3 @@ def holds(
         if at == word.size or word[at] != rows.code[i]:
             return False
     return True
-
-
-@borrowing_kernel
-def holds_code(rows: ClauseRows, begin: int, count: int, code: float) -> bool:
-    """Whether an ascending run of codes has this one: by halving."""
-    lo, hi = begin, begin + count
-    while lo < hi:
-        middle = (lo + hi) >> 1
-        if rows.code[middle] < code:
-            lo = middle + 1
-        else:
-            hi = middle
-    return lo < begin + count and rows.code[lo] == code

@@ -116,7 +116,7 @@ def record_holds(clauses: Packed, slot: int, events: Events, event: int) -> bool
 
 
 @kernel
-def contains(codes: NDArray[np.uint32], value: float) -> bool:
+def contains(codes: NDArray[np.uint32] | NDArray[np.int32], value: float) -> bool:
     low, high = 0, codes.size
     while low < high:
         middle = (low + high) >> 1
