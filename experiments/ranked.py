@@ -266,12 +266,13 @@ def dimensions(report: Report, parameters: Parameters, counts: list[int]) -> Non
     at = {name: dict(line) for name, line in relative.items()}
     low = [d for d in counts if d <= 4]
     behind = [(d, name) for d in low for name in STRUCTURES if at[name][d] < 1]
+    exceptions = ", ".join(f"{name} at d = {d}" for d, name in behind) or "none"
     report.claim(
         "Figures 7, 8: the SOPT-R-tree is the fastest for d <= 4, by 1.5 to 16 times over other approaches",
         not behind,
         f"others take {min(at[n][d] for d in low for n in STRUCTURES if n != 'SOPT-R'):.2f} to "
         f"{max(at[n][d] for d in low for n in STRUCTURES):.1f} times its time",
-        f"ahead of all but {', '.join(f'{name} at d = {d}' for d, name in behind) or 'none'}: merging, which all share, takes most of the time; in retrieval alone others take "
+        f"ahead of all but {exceptions}: merging, which all share, takes most of the time; in retrieval alone others take "
         f"{min(dict(apart[n])[d] for d in low for n in STRUCTURES if n != 'SOPT-R'):.2f} to "
         f"{max(dict(apart[n])[d] for d in low for n in STRUCTURES):.1f} times its time",
     )

@@ -65,8 +65,8 @@ class RelaxedIndex:
             raise ValueError(f"weight has {len(weight)} entries: it needs one for each of {len(clauses.pred_dim)} predicates")
         first = terms_of(clauses, weight, boxes, words, d)
         same = (np.diff(first[1]) == 0) & (np.diff(_clause_of(first)) == 0)
-        if np.isnan(first[5]).any() or np.any(same & (np.diff(first[5]) != 0)):
-            raise ValueError("weight: the predicates of a clause on one dimension need one weight, and a weight is a number")
+        if not np.isfinite(first[5]).all() or np.any(same & (np.diff(first[5]) != 0)):
+            raise ValueError("weight: the predicates of a clause on one dimension need one weight, and a weight is finite")
         order = clause_order(first, d)
         preds = _take(clauses.pred_start, order)
         terms = terms_of(_reordered(clauses, order, preds), weight[preds], boxes[order], words[order], d)
@@ -246,12 +246,14 @@ def evaluate(
         if certain and aggregate == SUM and size == scores.size and total[clause] < scores[0]:
             continue
         if certain and simple[clause] and aggregate == SUM:
-            score, matched = 0.0, False
+            score, hits = 0.0, np.int64(0)
             for term in range(first_term[clause], first_term[clause + 1]):
                 # No branch: whether a dimension holds is as good as random to the processor.
-                held = (lo[term] <= high[dims[term]]) & (low[dims[term]] <= hi[term])
-                score += weight[term] if held else 0.0
-                matched |= held
+                dim = np.uint64(dims[term])
+                held = np.int64(lo[term] <= high[dim]) & np.int64(low[dim] <= hi[term])
+                score += weight[term] * held
+                hits |= held
+            matched = hits != 0
         else:
             matched, score = clause_score(terms, clause, event, aggregate)
         if matched and accepts(scores, best, size, score, owner[clause]):

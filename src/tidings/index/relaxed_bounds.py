@@ -219,7 +219,7 @@ def bound_block(summary: Summary, at: int, event: Alternatives, aggregate: int, 
     """What the entries at .. at + 63 can score at most, into out[64]; -inf where nothing can hold."""
     _, low, high, gain, null, common, cap, _ = summary
     alternatives, lo, hi, chance, _, _ = event
-    held, lost = np.empty(FANOUT), np.zeros(FANOUT)
+    held, lost, surely = np.empty(FANOUT), np.zeros(FANOUT), np.ones(FANOUT)
     out[:] = -np.inf
     for dim in range(low.shape[0]):
         held[:] = 0.0
@@ -227,14 +227,14 @@ def bound_block(summary: Summary, at: int, event: Alternatives, aggregate: int, 
         for alternative in range(alternatives[dim], alternatives[dim + 1]):
             start, end, share = np.float32(lo[alternative]), np.float32(hi[alternative]), chance[alternative]
             for lane in range(FANOUT):
-                held[lane] += share if lows[lane] <= end and start <= highs[lane] else 0.0
+                held[lane] += share if (lows[lane] <= end) & (start <= highs[lane]) else 0.0
         loss = common[dim, at : at + FANOUT]
         for lane in range(FANOUT):
-            lost[lane] += loss[lane] if held[lane] == 0.0 else 0.0
+            lost[lane] += 0.0 if held[lane] > 0.0 else loss[lane]
         if alternatives[dim] < alternatives[dim + 1]:
             add_gain(aggregate, gain[dim, at : at + FANOUT], held, out)
         elif null.size > 0:
-            add_gain(aggregate, null[dim, at : at + FANOUT], np.ones(FANOUT), out)
+            add_gain(aggregate, null[dim, at : at + FANOUT], surely, out)
     if certain and aggregate == SUM:
         caps = cap[at : at + FANOUT]
         for lane in range(FANOUT):
@@ -244,10 +244,10 @@ def bound_block(summary: Summary, at: int, event: Alternatives, aggregate: int, 
 @kernel
 def add_gain(aggregate: int, gain: Float64, held: Float64, out: Float64) -> None:
     """Take a dimension into the bounds of the lanes where it may hold; `min` is bounded by its greatest weight."""
-    for lane in range(FANOUT):
-        possible = held[lane] > 0.0 and gain[lane] > -np.inf
-        if aggregate == SUM:
+    if aggregate == SUM:
+        for lane in range(FANOUT):
             more = max(out[lane], 0.0) + max(gain[lane], 0.0) * held[lane]
-        else:
-            more = max(out[lane], gain[lane])
-        out[lane] = more if possible else out[lane]
+            out[lane] = more if (held[lane] > 0.0) & (gain[lane] > -np.inf) else out[lane]
+    else:
+        for lane in range(FANOUT):
+            out[lane] = max(out[lane], gain[lane]) if held[lane] > 0.0 else out[lane]

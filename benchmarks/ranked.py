@@ -1,0 +1,230 @@
+"""Ranked retrieval beside its peers, in one run: `python -m benchmarks.ranked [n]`.
+
+Process CPU time, the least of several repeats; raw results go to benchmarks/results/ranked.json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from experiments.baselines.interval_tree import IntervalTree
+from experiments.baselines.score_sorted_interval_tree import ScoreSortedIntervalTree
+from experiments.baselines.scored_rtree import ScoredRTree
+from experiments.baselines.scored_segment_tree import ScoredSegmentTree
+from experiments.ranked_data import Parameters, generate
+from experiments.report import markdown, provenance
+from tidings.index.ir_tree import IRTree
+from tidings.index.relaxed import RelaxedIndex
+from tidings.index.scored_segments import ScoredSegments
+from tidings.index.sopt_rtree import SOPTRTree
+from tidings.model.arrays import NO_BOX, ClauseColumns
+
+K = 20
+RESULTS = Path(__file__).parent / "results" / "ranked.json"
+
+
+def main() -> None:
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    warm(2000)
+    result = {"n": n, "k": K, "run": provenance()}
+    for name, measure in (
+        ("stabbing", stabbing),
+        ("updates", updates),
+        ("beyond", beyond),
+        ("relaxed", relaxed),
+        ("high", high_dimensions),
+    ):
+        result[name] = measure(n)
+        print(f"\n{measure.__doc__}\n\n{markdown(result[name])}", flush=True)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def warm(n: int) -> None:
+    """Compile everything on a small size."""
+    for measure in (stabbing, updates, beyond, relaxed, high_dimensions):
+        measure(n)
+
+
+def seconds(act, repeats: int = 3) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        act()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def scan_topk(lo, hi, score, qlo, qhi, k):
+    """NumPy's way: test all, keep the best k."""
+    met = np.flatnonzero((lo <= qhi) & (qlo <= hi))
+    if len(met) > k:
+        met = met[np.argpartition(-score[met], k - 1)[:k]]
+    return met[np.lexsort((met, -score[met]))]
+
+
+def stabbing(n):
+    """Top 20 of the intervals that contain a point, d = 1, the paper's workload."""
+    load = generate(Parameters(intervals=n, queries=2000))
+    lo, hi, score, q = load.lo[0], load.hi[0], load.score[0], np.ascontiguousarray(load.query[:, 0])
+    expected = np.asarray([scan_topk(lo, hi, score, x, x, K) for x in q[:50]])
+    scan = seconds(lambda: [scan_topk(lo, hi, score, x, x, K) for x in q[:20]]) / 20
+    rows = [{"structure": "NumPy scan + argpartition", "us a query": scan * 1e6, "scan / this": 1.0}]
+    builds = {
+        "SOPT-R-tree": SOPTRTree.build,
+        "IR-tree": IRTree.build,
+        "segment tree": ScoredSegmentTree,
+        "scored R-tree": ScoredRTree,
+        "score-sorted interval tree": ScoreSortedIntervalTree,
+        "conventional interval tree": IntervalTree,
+    }
+    for name, build in builds.items():
+        start = time.process_time()
+        index = build(lo, hi, score)
+        built = time.process_time() - start
+        asked = q if name in ("SOPT-R-tree", "IR-tree", "segment tree", "scored R-tree") else q[:100]
+        assert np.array_equal(index.topk_batch(q[:50], K), expected)
+        each = seconds(lambda i=index, a=asked: i.topk_batch(a, K), 5) / len(asked)
+        rows.append(
+            {
+                "structure": name,
+                "us a query": each * 1e6,
+                "scan / this": scan / each,
+                "bytes an interval": index.nbytes / n,
+                "build s": built,
+            }
+        )
+    return rows
+
+
+def updates(n):
+    """Inserts, deletes and new scores, and queries after a tenth has changed."""
+    load = generate(Parameters(intervals=n, queries=2000))
+    lo, hi, score, q = load.lo[0], load.hi[0], load.score[0], np.ascontiguousarray(load.query[:, 0])
+    count = min(20_000, n // 10)
+    chosen = np.random.default_rng(4).permutation(n)[:count].tolist()
+    rows = []
+    for name, build in (("IR-tree", IRTree.build), ("SOPT-R segments", ScoredSegments.build)):
+        index = build(lo, hi, score)
+        acts = {
+            "delete": lambda i, x=index: x.delete(i),
+            "insert": lambda i, x=index: x.insert(i, lo[i], hi[i], score[i]),
+            "new score": lambda i, x=index: x.update_score(i, score[i]),
+        }
+        row = {"structure": name}
+        for act, do in acts.items():
+            row[f"{act} us"] = seconds(lambda d=do: [d(i) for i in chosen], 1) / count * 1e6
+        row["query us after"] = seconds(lambda x=index: x.topk_batch(q, K), 5) / len(q) * 1e6
+        assert np.array_equal(index.topk(q[0], K), scan_topk(lo, hi, score, q[0], q[0], K))
+        rows.append(row)
+    return rows
+
+
+def beyond(n):
+    """Events that are ranges a tenth of the domain wide, and scores base + 2 coefficients x attributes, one call each."""
+    load = generate(Parameters(intervals=n, queries=300))
+    lo, hi, score, q = load.lo[0], load.hi[0], load.score[0], load.query[:, 0]
+    coefficient = np.random.default_rng(5).random((n, 2)) / 4
+    attribute = np.asarray([0.5, -0.25])
+    tree, ir = SOPTRTree.build(lo, hi, score, coefficient=coefficient), IRTree.build(lo, hi, score)
+    assert np.array_equal(tree.topk_range(q[0], q[0] + 0.1, K), scan_topk(lo, hi, score, q[0], q[0] + 0.1, K))
+    questions = {
+        "range, SOPT-R-tree": lambda x: tree.topk_range(x, x + 0.1, K),
+        "range, IR-tree": lambda x: ir.topk_range(x, x + 0.1, K),
+        "range, NumPy scan": lambda x: scan_topk(lo, hi, score, x, x + 0.1, K),
+        "event score, SOPT-R-tree": lambda x: tree.topk_event(x, x, attribute, K),
+        "event score, NumPy scan": lambda x: scan_topk(lo, hi, score + coefficient @ attribute, x, x, K),
+    }
+    rows = []
+    for name, ask in questions.items():
+        asked = q[:10] if "scan" in name else q
+        rows.append({"question": name, "us a query": seconds(lambda a=ask, s=asked: [a(x) for x in s]) / len(asked) * 1e6})
+    return rows
+
+
+def relaxed(n):
+    """Relaxed matching, sum of weights, d = 4: one call an event."""
+    load = generate(Parameters(intervals=n, dimensions=4, queries=100))
+    weights = {
+        "1 - length (the paper's)": load.score,
+        "random": np.random.default_rng(6).random(load.score.shape),
+        "all 1": np.ones(load.score.shape),
+    }
+    return [
+        _relaxed_row(name, columns(np.tile(np.arange(4), (n, 1)), load.lo.T, load.hi.T), weight.T, load.query)
+        for name, weight in weights.items()
+    ]
+
+
+def high_dimensions(n):
+    """Relaxed matching at d = 100, five dimensions a subscription."""
+    n = n // 2
+    rng = np.random.default_rng(7)
+    dims = np.sort(
+        np.concatenate([np.argsort(rng.random((min(n, 50_000), 100)), axis=1)[:, :5] for _ in range(max(1, n // 50_000))])[:n],
+        axis=1,
+    )
+    middle, half = rng.random(dims.shape), rng.random(dims.shape) * 0.2
+    clauses = columns(dims, middle - half, middle + half)
+    weights = {"random": rng.random(dims.shape), "all 1": np.ones(dims.shape)}
+    return [_relaxed_row(name, clauses, weight, rng.random((60, 100))) for name, weight in weights.items()]
+
+
+def columns(dims, lo, hi) -> ClauseColumns:
+    """One clause a row of the n x m arrays: dimension, lower and upper end."""
+    n, m = dims.shape
+    return ClauseColumns(
+        owner=np.arange(n, dtype=np.int32),
+        pred_start=np.arange(n + 1, dtype=np.int64) * m,
+        pred_dim=dims.ravel().astype(np.int16),
+        pred_kind=np.zeros(n * m, np.uint8),
+        pred_lo=np.ascontiguousarray(lo).ravel(),
+        pred_hi=np.ascontiguousarray(hi).ravel(),
+        pool=np.empty(0, np.int32),
+        box=np.tile(np.asarray(NO_BOX), (n, 1)),
+        word_start=np.zeros(n + 1, np.int64),
+        word=np.empty(0, np.int32),
+        residue=np.zeros(n, np.bool_),
+    )
+
+
+def _relaxed_row(name, clauses, weight, queries):
+    n, m = weight.shape
+    dims, lo, hi = (column.reshape(n, m) for column in (clauses.pred_dim, clauses.pred_lo, clauses.pred_hi))
+    dense = queries.shape[1] == m
+    by_dim = [np.ascontiguousarray(column.T) for column in (lo, hi, weight)]
+
+    def scan(q):
+        if dense:
+            total = np.zeros(n)
+            for low, high, gain, value in zip(*by_dim, q, strict=True):
+                total += np.where((low <= value) & (value <= high), gain, 0.0)
+        else:
+            value = q[dims]
+            total = np.where((lo <= value) & (value <= hi), weight, 0.0).sum(axis=1)
+        return total[np.argpartition(-total, K - 1)[:K]]
+
+    start = time.process_time()
+    index = RelaxedIndex.build(clauses, np.ascontiguousarray(weight).ravel(), queries.shape[1])
+    built = time.process_time() - start
+    events = [np.concatenate([q, [np.nan, np.nan]]) for q in queries]
+    assert np.allclose(index.topk(events[0], K)[1], np.sort(scan(queries[0]))[::-1], rtol=1e-12)
+    each = seconds(lambda: [index.topk(event, K) for event in events]) / len(events)
+    slow = seconds(lambda: [scan(q) for q in queries[:5]]) / 5
+    return {
+        "weights": name,
+        "us an event": each * 1e6,
+        "NumPy scan + argpartition us": slow * 1e6,
+        "scan / this": slow / each,
+        "bytes a subscription": index.nbytes / n,
+        "build s": built,
+    }
+
+
+if __name__ == "__main__":
+    main()
