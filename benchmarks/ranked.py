@@ -17,7 +17,7 @@ from experiments.baselines.score_sorted_interval_tree import ScoreSortedInterval
 from experiments.baselines.scored_rtree import ScoredRTree
 from experiments.baselines.scored_segment_tree import ScoredSegmentTree
 from experiments.ranked_data import Parameters, generate
-from experiments.report import markdown, provenance
+from experiments.report import cpu_seconds, markdown, provenance
 from tidings.index.ir_tree import IRTree
 from tidings.index.relaxed import RelaxedIndex
 from tidings.index.scored_segments import ScoredSegments
@@ -51,15 +51,6 @@ def warm(n: int) -> None:
         measure(n)
 
 
-def seconds(act, repeats: int = 3) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        act()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
 def scan_topk(lo, hi, score, qlo, qhi, k):
     """NumPy's way: test all, keep the best k."""
     met = np.flatnonzero((lo <= qhi) & (qlo <= hi))
@@ -73,7 +64,7 @@ def stabbing(n):
     load = generate(Parameters(intervals=n, queries=2000))
     lo, hi, score, q = load.lo[0], load.hi[0], load.score[0], np.ascontiguousarray(load.query[:, 0])
     expected = np.asarray([scan_topk(lo, hi, score, x, x, K) for x in q[:50]])
-    scan = seconds(lambda: [scan_topk(lo, hi, score, x, x, K) for x in q[:20]]) / 20
+    scan = cpu_seconds(lambda: [scan_topk(lo, hi, score, x, x, K) for x in q[:20]]) / 20
     rows = [{"structure": "NumPy scan + argpartition", "us a query": scan * 1e6, "scan / this": 1.0}]
     builds = {
         "SOPT-R-tree": SOPTRTree.build,
@@ -89,7 +80,7 @@ def stabbing(n):
         built = time.process_time() - start
         asked = q if name in ("SOPT-R-tree", "IR-tree", "segment tree", "scored R-tree") else q[:100]
         assert np.array_equal(index.topk_batch(q[:50], K), expected)
-        each = seconds(lambda i=index, a=asked: i.topk_batch(a, K), 5) / len(asked)
+        each = cpu_seconds(lambda i=index, a=asked: i.topk_batch(a, K), 5) / len(asked)
         rows.append(
             {
                 "structure": name,
@@ -118,8 +109,8 @@ def updates(n):
         }
         row = {"structure": name}
         for act, do in acts.items():
-            row[f"{act} us"] = seconds(lambda d=do: [d(i) for i in chosen], 1) / count * 1e6
-        row["query us after"] = seconds(lambda x=index: x.topk_batch(q, K), 5) / len(q) * 1e6
+            row[f"{act} us"] = cpu_seconds(lambda d=do: [d(i) for i in chosen], 1) / count * 1e6
+        row["query us after"] = cpu_seconds(lambda x=index: x.topk_batch(q, K), 5) / len(q) * 1e6
         assert np.array_equal(index.topk(q[0], K), scan_topk(lo, hi, score, q[0], q[0], K))
         rows.append(row)
     return rows
@@ -143,7 +134,7 @@ def beyond(n):
     rows = []
     for name, ask in questions.items():
         asked = q[:10] if "scan" in name else q
-        rows.append({"question": name, "us a query": seconds(lambda a=ask, s=asked: [a(x) for x in s]) / len(asked) * 1e6})
+        rows.append({"question": name, "us a query": cpu_seconds(lambda a=ask, s=asked: [a(x) for x in s]) / len(asked) * 1e6})
     return rows
 
 
@@ -214,8 +205,8 @@ def _relaxed_row(name, clauses, weight, queries):
     built = time.process_time() - start
     events = [np.concatenate([q, [np.nan, np.nan]]) for q in queries]
     assert np.allclose(index.topk(events[0], K)[1], np.sort(scan(queries[0]))[::-1], rtol=1e-12)
-    each = seconds(lambda: [index.topk(event, K) for event in events]) / len(events)
-    slow = seconds(lambda: [scan(q) for q in queries[:5]]) / 5
+    each = cpu_seconds(lambda: [index.topk(event, K) for event in events]) / len(events)
+    slow = cpu_seconds(lambda: [scan(q) for q in queries[:5]]) / 5
     return {
         "weights": name,
         "us an event": each * 1e6,

@@ -18,7 +18,7 @@ from experiments.baselines.score_sorted_interval_tree import ScoreSortedInterval
 from experiments.baselines.scored_rtree import ScoredRTree
 from experiments.baselines.scored_segment_tree import ScoredSegmentTree
 from experiments.ranked_data import Parameters, generate
-from experiments.report import Report
+from experiments.report import Report, cpu_seconds
 from tidings._jit import kernel
 from tidings.index.ir_tree import IRTree
 from tidings.index.packed_rtree import next_stabbed
@@ -58,16 +58,6 @@ def main(full: bool = False) -> None:
 
 def step(text: str) -> None:
     print(f"  ranked: {text}", flush=True)
-
-
-def least_time(act, repeats: int = 3) -> float:
-    """Process CPU seconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        act()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def memory(report: Report, sizes: list[int]) -> None:
@@ -124,7 +114,7 @@ def getnext_calls(report: Report, parameters: Parameters) -> None:
         asked = queries[:50] if name == "Interval, by ends" else queries
         index.topk_batch(warm, 20)
         for count in calls:
-            series[name].append((count, 1000 * least_time(lambda i=index, q=asked, c=count: i.topk_batch(q, c)) / len(asked)))
+            series[name].append((count, 1000 * cpu_seconds(lambda i=index, q=asked, c=count: i.topk_batch(q, c)) / len(asked)))
     report.figure(
         "figure6_getnext",
         series,
@@ -225,7 +215,7 @@ def relaxed_times(parameters: Parameters) -> tuple[dict[str, float], dict[str, f
         indexes = [build(load.lo[j], load.hi[j], load.score[j]) for j in range(parameters.dimensions)]
         threshold_batch(indexes, load, load.query[:5], parameters.k)
         repeats = 3 if parameters.dimensions <= 4 else 1
-        times[name] = 1000 * least_time(lambda i=indexes: threshold_batch(i, load, q, parameters.k), repeats) / len(q)
+        times[name] = 1000 * cpu_seconds(lambda i=indexes: threshold_batch(i, load, q, parameters.k), repeats) / len(q)
         read, seconds = threshold_batch(indexes, load, q, parameters.k)
         retrieval[name], reads = 1000 * seconds / len(q), float(read.mean())
     return times, retrieval, reads

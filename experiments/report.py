@@ -10,7 +10,8 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -101,6 +102,16 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     columns = list(dict.fromkeys(key for row in rows for key in row))
     lines = [columns, ["---"] * len(columns), *([_cell(row.get(column, "")) for column in columns] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def cpu_seconds(act: Callable[[], Any], repeats: int = 3) -> float:
+    """Process CPU time of `act`, the least of several runs."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        act()
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def provenance() -> dict[str, Any]:

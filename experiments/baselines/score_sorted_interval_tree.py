@@ -87,11 +87,11 @@ class ScoreSortedIntervalTree:
 
     def topk_batch(self, q, k):
         out = np.empty((len(q), k), np.int64)
-        pull_batch(self.tree, self.lo, self.hi, self.score, q, *_path(), out)
+        pull_batch(self.tree, self.lo, self.hi, self.score, q, *new_path(), out)
         return out
 
     def getnext(self, q):
-        heads, ends = _path()
+        heads, ends = new_path()
         path = open_path(self.tree, self.lo, self.hi, q, heads, ends)
         out = np.empty(64, np.int64)
         while path:
@@ -112,5 +112,5 @@ class ScoreSortedIntervalTree:
         return sum(array.nbytes for array in self.tree)
 
 
-def _path():
+def new_path():
     return np.empty(MAX_PATH, np.int64), np.empty(MAX_PATH, np.int64)

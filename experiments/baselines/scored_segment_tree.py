@@ -21,11 +21,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from experiments.baselines.score_sorted_interval_tree import new_path
 from tidings._jit import kernel
 from tidings.index.sopt_rtree import NO_NUMBERS, best_first
 from tidings.rank.bounded_heap import better
-
-MAX_PATH = 64
 
 
 @kernel
@@ -115,11 +114,11 @@ class ScoredSegmentTree:
 
     def topk_batch(self, q, k):
         out = np.empty((len(q), k), np.int64)
-        pull_batch(self.tree, self.score, q, *_path(), out)
+        pull_batch(self.tree, self.score, q, *new_path(), out)
         return out
 
     def getnext(self, q):
-        heads, ends = _path()
+        heads, ends = new_path()
         path = open_path(self.tree, q, heads, ends)
         out = np.empty(64, np.int64)
         while path:
@@ -135,7 +134,3 @@ class ScoredSegmentTree:
     @property
     def nbytes(self):
         return sum(array.nbytes for array in self.tree)
-
-
-def _path():
-    return np.empty(MAX_PATH, np.int64), np.empty(MAX_PATH, np.int64)
