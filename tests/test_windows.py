@@ -1,6 +1,7 @@
 """`Windows` against the definition: a state machine for exact lists and bounded queues, and streams that make it prune and grow."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
+from tidings.engine.ball_windows import BallWindows
 from tidings.engine.windows import NEVER, Windows
 from tidings.errors import SubscriptionError
 from tidings.index.oracle.windows import WindowsOracle
@@ -26,6 +28,10 @@ EVENT = st.tuples(
     st.one_of(st.none(), st.integers(-2, 12)),
     st.lists(RELEVANCES, min_size=6, max_size=6),
     st.integers(0, 63),
+)
+POINTS = st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.integers(0, 8).map(lambda n: n / 8))
+PLACED = st.tuples(
+    st.sampled_from(["a", "b", "ab", "ä", ""]), st.integers(-4, 4), st.one_of(st.none(), st.integers(-2, 12)), POINTS
 )
 
 
@@ -224,3 +230,129 @@ def test_refusals(arguments, sentence):
         windows.publish("e", 0, None, [("unknown", 1.0)])
     with pytest.raises(SubscriptionError, match="relevance is NaN"):
         windows.publish("e", 0, None, [("again", float("nan"))])
+
+
+class BallWindowsMachine(RuleBasedStateMachine):
+    """`BallWindows` hears points; the oracle hears of every event, for every subscription, how far away it is."""
+
+    active = Bundle("active")
+
+    def __init__(self):
+        super().__init__()
+        self.windows = BallWindows(2)
+        self.oracle = WindowsOracle(oracle_queue_length)
+        self.centres = {}
+        self.born = self.now = 0
+
+    @rule(
+        target=active,
+        k=st.one_of(st.none(), st.integers(0, 4)),
+        window=WINDOWS.filter(lambda window: window is not None),
+        error=st.sampled_from([None, None, 0.4, 0.9]),
+        back=st.integers(-2, 3),
+        centre=POINTS,
+        weights=st.sampled_from([None, (1.0, 4.0), (0.25, 0.25)]),
+    )
+    def activate(self, k, window, error, back, centre, weights):
+        self.born += 1
+        name = f"s{self.born}"
+        self.windows.activate(name, centre, k, window, self.now - back, error, weights)
+        if k:
+            self.narrow_view(name, error, k)
+        self.oracle.activate(name, k, window.duration, window.count, self.now - back, error)
+        self.centres[name] = (centre, weights or (1.0, 1.0))
+        return name
+
+    def narrow_view(self, name, error, k):
+        """Views as short as they may be, so that small histories fall off the edge and refill."""
+        if error is None:
+            self.windows._memory.lists["limit"][self.windows.slot(name)] = k + 1
+
+    def relevance(self, subscription, point):
+        centre, weights = self.centres[subscription]
+        total = 0.0
+        for x, c, w in zip(point, centre, weights, strict=True):
+            total += w * ((x - c) * (x - c))
+        return -math.sqrt(total)
+
+    def stamp(self, event):
+        name, step, lives, point = event
+        time = self.now + step
+        self.now = max(self.now, time)
+        return name, time, None if lives is None else time + lives, point
+
+    def expected(self, event):
+        name, time, expires, point = event
+        return self.oracle.publish(name, time, expires, [(s, self.relevance(s, point)) for s in self.oracle.interests])
+
+    @rule(events=st.lists(PLACED, min_size=1, max_size=12), turned=st.booleans())
+    def publish_batch(self, events, turned):
+        self.windows.balls_per_event = 10**9 if turned else 0
+        events = [self.stamp(event) for event in events]
+        names, times, expires, points = zip(*events, strict=True)
+        columns = self.windows.publish_batch(names, times, [NEVER if e is None else e for e in expires], points)
+        notices = [notice for event in events for notice in self.expected(event)]
+        assert sorted(self.windows.entries(columns)) == sorted(notices)
+        assert (np.diff(columns.at) >= 0).all()
+
+    @rule(subscription=consumes(active))
+    def deactivate(self, subscription):
+        self.windows.deactivate(subscription)
+        self.oracle.deactivate(subscription)
+
+    @rule(step=st.integers(0, 14))
+    def advance(self, step):
+        self.now += step
+        assert sorted(self.windows.advance(self.now)) == sorted(self.oracle.advance(self.now))
+
+    @rule(subscription=active, step=st.integers(0, 10))
+    def top(self, subscription, step):
+        if self.oracle.interests[subscription].k is not None:
+            assert self.windows.top(subscription, self.now + step) == self.oracle.top(subscription, self.now + step)
+
+    @rule()
+    def restart(self):
+        self.windows = BallWindows.restore(json.loads(json.dumps(self.windows.state())))
+
+    @invariant()
+    def invariants_hold(self):
+        self.windows.check()
+
+
+BallWindowsMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestBallWindows = BallWindowsMachine.TestCase
+
+
+@pytest.mark.soak
+class TestBallWindowsSoak(BallWindowsMachine.TestCase):
+    settings = settings(max_examples=3000, stateful_step_count=60, deadline=None)
+
+
+@pytest.mark.parametrize("kind", ["time", "count"])
+@pytest.mark.parametrize("dimensions", [1, 3])
+def test_near_an_ideal_point_is_what_windows_says_of_all_distances(kind, dimensions):
+    random = np.random.default_rng(11)
+    near, all_pairs = BallWindows(dimensions), Windows()
+    centres = random.integers(0, 64, (40, dimensions)) / 64
+    for s, centre in enumerate(centres):
+        k, span, error = int(random.integers(1, 6)), int(random.integers(20, 150)), [None, 0.01][s % 2]
+        window = Window(duration=span) if kind == "time" else Window(count=span)
+        near.activate(f"s{s}", centre, k, window, 0, error)
+        all_pairs.activate(f"s{s}", k, window, 0, error)
+    heard = {"near": [], "all": []}
+    for start in range(0, 2000, 400):
+        points = random.integers(0, 64, (400, dimensions)) / 64
+        times = start + np.arange(400) - (random.random(400) < 0.05) * random.integers(0, 30, 400)
+        expires = np.where(random.random(400) < 0.05, times + random.integers(0, 100, 400), NEVER)
+        ids = [f"e{start + i}" for i in range(400)]
+        near.balls_per_event = 0 if start == 800 else 64
+        heard["near"] += near.entries(near.publish_batch(ids, times, expires, points))
+        squares = np.zeros((400, 40))
+        for d in range(dimensions):
+            squares += (points[:, d, None] - centres[None, :, d]) ** 2
+        slots = np.tile(np.arange(40), 400)
+        columns = all_pairs.publish_batch(ids, times, expires, np.arange(401) * 40, slots, -np.sqrt(squares).ravel())
+        heard["all"] += all_pairs.entries(columns)
+    assert sorted(heard["near"]) == sorted(heard["all"])
+    assert near.stats["refills"] > 0
+    near.check()

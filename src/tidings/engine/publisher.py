@@ -14,8 +14,9 @@ from typing import Any
 from tidings.engine.board_changes import Change
 from tidings.engine.boards import Boards
 from tidings.engine.live_events import LiveEvents
+from tidings.engine.ranked_lists import Entry
 from tidings.engine.results import Match, Notification, instant
-from tidings.engine.windows import Entry, Windows
+from tidings.engine.windows import Windows
 from tidings.model.clause import Values
 from tidings.model.event import Event
 from tidings.model.operands import compile_number

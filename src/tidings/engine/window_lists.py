@@ -1,4 +1,8 @@
-"""What happens to one subscription's list of candidates; the layout and the invariants stand in `window_memory`."""
+"""What happens to one subscription's list of candidates; the layout and the invariants stand in `window_memory`.
+
+`own` is the slot's row of `lists`, `ids` is `id_bytes`. What is called for every match takes the arrays it needs and not the
+whole `Memory`: an argument of a hundred words costs more than the work wherever the call is not inlined.
+"""
 
 from __future__ import annotations
 
@@ -11,42 +15,69 @@ from tidings.engine.window_memory import BEGINNING, CLOCK, NEVER, NONE, NUMBER, 
 
 
 @kernel
-def insert(m: Any, slot: int, event: int, relevance: float) -> int:
+def insert(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevance: float) -> Any:
     """Put the event among the slot's candidates: its position in the view, or NONE below it. There must be room for one."""
-    own, pool = m.lists[slot], m.pool
-    start, view, size = own.start, own.viewed, own.size
-    if size > view or view == own.limit:
-        last = start + view - 1
-        if view == 0 or not before(m, relevance, event, pool[last].relevance, pool[last].event):
+    if own.near and not own.bounded:
+        return insert_near(own, pool, events, ids, event, relevance)
+    if own.size > own.viewed or own.viewed == own.limit:
+        last = own.start + own.viewed - 1
+        if own.viewed == 0 or not before(events, ids, relevance, event, pool[last].relevance, np.int64(pool[last].event)):
             if not own.bounded:
-                put(pool, start + size, relevance, event, 0)
-                own.size = size + 1
+                put(pool, own.start + own.size, relevance, event, 0)
+                own.size += 1
             return NONE
+    position = rank_in_view(own, pool, events, ids, event, relevance)
+    own.viewed = min(own.viewed, own.limit)
+    if own.bounded:
+        own.size = own.viewed
+    return position
+
+
+@kernel
+def insert_near(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevance: float) -> Any:
+    """As `insert`, where the view is all that is kept: what falls off becomes the edge, and is remembered only if it was told."""
+    if own.edge != NONE and not before(events, ids, relevance, event, own.edge_relevance, own.edge):
+        return NONE
+    position = rank_in_view(own, pool, events, ids, event, relevance)
+    if own.viewed <= own.limit:
+        return position
+    own.viewed = own.limit
+    fallen = own.start + own.limit
+    own.edge, own.edge_relevance = np.int64(pool[fallen].event), pool[fallen].relevance
+    if not pool[fallen].told:
+        own.size -= 1
+        move(pool, own.start + own.size, fallen)
+    return position if position < own.limit else NONE
+
+
+@kernel
+def rank_in_view(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevance: float) -> int:
+    """Insert into the view, which may outgrow its limit by this one; the first of the reserve makes way to its end."""
+    start, view = own.start, own.viewed
     lo, hi = 0, view
     while lo < hi:
         middle = (lo + hi) >> 1
-        if before(m, relevance, event, pool[start + middle].relevance, pool[start + middle].event):
+        if before(events, ids, relevance, event, pool[start + middle].relevance, np.int64(pool[start + middle].event)):
             hi = middle
         else:
             lo = middle + 1
-    if size > view:
-        move(pool, start + view, start + size)
+    if own.size > view:
+        move(pool, start + view, start + own.size)
     for i in range(start + view, start + lo, -1):
         move(pool, i - 1, i)
     put(pool, start + lo, relevance, event, 0)
-    own.viewed = min(view + 1, own.limit)
-    own.size = own.viewed if own.bounded else size + 1
+    own.viewed += 1
+    own.size += 1
     return lo
 
 
 @kernel
-def purge(m: Any, slot: int) -> None:
+def purge(own: Any, pool: Any, events: Any, meter: Any) -> None:
     """Take what has left out of the view; the reserve closes the gap from its end."""
-    own, pool = m.lists[slot], m.pool
     start, view, size = own.start, own.viewed, own.size
     kept = 0
     for i in range(view):
-        if alive(m, slot, pool[start + i].event):
+        if alive(own, events[pool[start + i].event], meter):
             move(pool, start + i, start + kept)
             kept += 1
     gap = view - kept
@@ -57,45 +88,44 @@ def purge(m: Any, slot: int) -> None:
 
 
 @kernel
-def sweep(m: Any, slot: int) -> None:
+def sweep(own: Any, pool: Any, events: Any, meter: Any) -> None:
     """Take what has left out of the reserve."""
-    own, pool = m.lists[slot], m.pool
     kept = own.start + own.viewed
     for i in range(kept, own.start + own.size):
-        if alive(m, slot, pool[i].event):
+        if alive(own, events[pool[i].event], meter):
             move(pool, i, kept)
             kept += 1
     own.size = kept - own.start
 
 
 @kernel
-def refill(m: Any, slot: int) -> None:
+def refill(m: Any, slot: Any) -> None:
     """The view has run short: sort what is alive of the reserve and take the best of it."""
     own = m.lists[slot]
     m.meter[REFILLS] += 1
-    sweep(m, slot)
-    sort_best_first(m, own.start + own.viewed, own.size - own.viewed)
+    sweep(own, m.pool, m.events, m.meter)
+    sort_best_first(m.pool, m.events, m.id_bytes, own.start + own.viewed, own.size - own.viewed)
     own.viewed = min(own.limit, own.size)
 
 
 @kernel
-def prune(m: Any, slot: int) -> None:
+def prune(m: Any, slot: Any) -> None:
     """Forget every candidate of the reserve that k better ones outlive: it will never stand in the list."""
     own, pool = m.lists[slot], m.pool
     m.meter[PRUNES] += 1
-    sweep(m, slot)
+    sweep(own, m.pool, m.events, m.meter)
     start, view, size = own.start, own.viewed, own.size
     if size <= own.k:
         return
-    sort_best_first(m, start + view, size - view)
+    sort_best_first(m.pool, m.events, m.id_bytes, start + view, size - view)
     by_count = own.counted != NEVER
     latest = np.full(own.k, BEGINNING, np.int64)
     kept = start
     for i in range(start, start + size):
-        instant, number = leaving(m, slot, pool[i].event)
+        instant, number = leaving(own, m.events[pool[i].event])
         end = number if by_count else instant
         needed = latest[0] < end
-        if needed and alive(m, slot, pool[i].event) and (not by_count or instant == NEVER):
+        if needed and alive(own, m.events[pool[i].event], m.meter) and (not by_count or instant == NEVER):
             replace_first(latest, end)
         if needed or i < start + view:
             move(pool, i, kept)
@@ -119,65 +149,80 @@ def replace_first(smallest_first: Any, value: int) -> None:
 
 
 @kernel
-def make_room(m: Any, slot: int) -> bool:
+def is_full(own: Any) -> bool:
+    """Whether the slot lacks places for one more; a near slot keeps enough for a whole view, which a refill writes."""
+    if own.near and not own.bounded:
+        return bool(own.limit + (own.size - own.viewed) + 2 > own.room)
+    return bool(own.size == own.room)
+
+
+@kernel
+def make_room(m: Any, slot: Any) -> bool:
     """Places for one more: by pruning, else by moving to twice the places at the end of the pool; False when the pool is full."""
     own, pool, meter = m.lists[slot], m.pool, m.meter
-    start, room, size = own.start, own.room, own.size
-    wider = min(max(8, 2 * room), own.limit + 1) if own.bounded else max(8, 2 * room)
+    wider = max(8, 2 * own.room)
+    if own.bounded:
+        wider = min(wider, own.limit + 1)
+    elif own.near:
+        wider = max(wider, own.limit + own.limit // 2 + 16)
     if meter[USED] + wider > pool.size:
         return False
-    if not own.bounded and room > 0:
-        prune(m, slot)
-        size = own.size
-        if 2 * size <= room:
+    if own.near and not own.bounded:
+        sweep(own, m.pool, m.events, m.meter)
+        if own.limit + 2 * (own.size - own.viewed) + 2 <= own.room:
             return True
-    for i in range(size):
-        move(pool, start + i, meter[USED] + i)
+    elif not own.bounded and own.room > 0:
+        prune(m, slot)
+        if 2 * own.size <= own.room:
+            return True
+    for i in range(own.size):
+        move(pool, own.start + i, meter[USED] + i)
     own.start, own.room = meter[USED], wider
     meter[USED] += wider
     return True
 
 
 @kernel
-def sort_best_first(m: Any, start: int, n: int) -> None:
+def sort_best_first(pool: Any, events: Any, ids: Any, start: int, n: int) -> None:
     """Heap sort of the places [start, start + n)."""
     for root in range(n // 2 - 1, -1, -1):
-        sink(m, start, n, root)
+        sink(pool, events, ids, start, n, root)
     for last in range(n - 1, 0, -1):
-        swap(m.pool, start, start + last)
-        sink(m, start, last, 0)
+        swap(pool, start, start + last)
+        sink(pool, events, ids, start, last, 0)
 
 
 @kernel
-def sink(m: Any, start: int, n: int, root: int) -> None:
+def sink(pool: Any, events: Any, ids: Any, start: int, n: int, root: int) -> None:
     """Restore the heap of the places [start, start + n), last-ranking on top, below `root`."""
-    pool = m.pool
     while 2 * root + 1 < n:
         child = start + 2 * root + 1
-        if child + 1 < start + n and before(
-            m, pool[child].relevance, pool[child].event, pool[child + 1].relevance, pool[child + 1].event
-        ):
+        if child + 1 < start + n and ranks(pool, events, ids, child, child + 1):
             child += 1
-        top = start + root
-        if not before(m, pool[top].relevance, pool[top].event, pool[child].relevance, pool[child].event):
+        if not ranks(pool, events, ids, start + root, child):
             return
-        swap(pool, top, child)
+        swap(pool, start + root, child)
         root = child - start
 
 
 @kernel
-def before(m: Any, relevance: float, event: int, other_relevance: float, other: int) -> bool:
+def ranks(pool: Any, events: Any, ids: Any, a: int, b: int) -> bool:
+    """Whether the candidate in place a ranks before that in place b."""
+    return before(events, ids, pool[a].relevance, np.int64(pool[a].event), pool[b].relevance, np.int64(pool[b].event))
+
+
+@kernel
+def before(events: Any, ids: Any, relevance: float, event: Any, other_relevance: float, other: Any) -> bool:
     """Whether an event ranks before another: relevance desc, time asc, id asc, number asc."""
     if relevance != other_relevance:
         return relevance > other_relevance
-    events = m.events
     if events[event].time != events[other].time:
         return bool(events[event].time < events[other].time)
     i, j = events[event].id_start, events[other].id_start
     i_end, j_end = events[event].id_end, events[other].id_end
     while i < i_end and j < j_end:
-        if m.id_bytes[i] != m.id_bytes[j]:
-            return bool(m.id_bytes[i] < m.id_bytes[j])
+        if ids[i] != ids[j]:
+            return bool(ids[i] < ids[j])
         i, j = i + 1, j + 1
     if i_end - i != j_end - j:
         return bool(i_end - i < j_end - j)
@@ -185,9 +230,8 @@ def before(m: Any, relevance: float, event: int, other_relevance: float, other: 
 
 
 @kernel
-def leaving(m: Any, slot: int, event: int) -> tuple[int, int]:
-    """The instant and the publication number at which the event is no longer the slot's candidate."""
-    own, published = m.lists[slot], m.events[event]
+def leaving(own: Any, published: Any) -> tuple[int, int]:
+    """The instant and the publication number at which an event is no longer a candidate: rows of `lists` and `events`."""
     instant, number = published.expires, NEVER
     if own.duration != NEVER:
         instant = min(instant, published.time + own.duration)
@@ -197,36 +241,36 @@ def leaving(m: Any, slot: int, event: int) -> tuple[int, int]:
 
 
 @kernel
-def alive(m: Any, slot: int, event: int) -> bool:
-    instant, number = leaving(m, slot, event)
-    return bool(instant > m.meter[CLOCK] and number > m.meter[NUMBER])
+def alive(own: Any, published: Any, meter: Any) -> bool:
+    instant, number = leaving(own, published)
+    return bool(instant > meter[CLOCK] and number > meter[NUMBER])
 
 
 @kernel
-def watch(m: Any, slot: int) -> None:
+def watch(m: Any, slot: Any) -> None:
     """Set the slot's deadlines to the first leaving among its watched candidates."""
     own = m.lists[slot]
     depth = own.limit if own.bounded else own.k
     first_instant, first_number = NEVER, NEVER
     for i in range(min(depth, own.viewed)):
-        instant, number = leaving(m, slot, m.pool[own.start + i].event)
+        instant, number = leaving(own, m.events[m.pool[own.start + i].event])
         first_instant, first_number = min(first_instant, instant), min(first_number, number)
     reschedule(m.instants, slot, first_instant)
     reschedule(m.numbers, slot, first_number)
 
 
 @kernel
-def watch_one(m: Any, slot: int, event: int) -> None:
+def watch_one(own: Any, published: Any, instants: Any, numbers: Any, slot: Any) -> None:
     """Bring the slot's deadlines forward for a new candidate; a deadline that is too early is put right when it comes."""
-    instant, number = leaving(m, slot, event)
-    if instant < m.instants[slot].key:
-        reschedule(m.instants, slot, instant)
-    if number < m.numbers[slot].key:
-        reschedule(m.numbers, slot, number)
+    instant, number = leaving(own, published)
+    if instant < instants[slot].key:
+        reschedule(instants, slot, instant)
+    if number < numbers[slot].key:
+        reschedule(numbers, slot, number)
 
 
 @kernel
-def reschedule(deadlines: Any, slot: int, value: int) -> None:
+def reschedule(deadlines: Any, slot: Any, value: int) -> None:
     """Set a key of the indexed heap."""
     deadlines[slot].key = value
     i, n = deadlines[slot].place, deadlines.size
@@ -249,17 +293,18 @@ def reschedule(deadlines: Any, slot: int, value: int) -> None:
 
 
 @kernel
-def put(pool: Any, place: int, relevance: float, event: int, told: int) -> None:
+def put(pool: Any, place: Any, relevance: float, event: Any, told: Any) -> None:
     pool[place].relevance, pool[place].event, pool[place].told = relevance, event, told
 
 
 @kernel
 def move(pool: Any, source: int, target: int) -> None:
-    pool[target] = pool[source]
+    """Field by field: Numba copies a whole record byte by byte."""
+    put(pool, target, pool[source].relevance, np.int64(pool[source].event), np.int64(pool[source].told))
 
 
 @kernel
 def swap(pool: Any, a: int, b: int) -> None:
-    relevance, event, told = pool[a].relevance, pool[a].event, pool[a].told
-    pool[a] = pool[b]
+    relevance, event, told = pool[a].relevance, np.int64(pool[a].event), np.int64(pool[a].told)
+    move(pool, b, a)
     put(pool, b, relevance, event, told)

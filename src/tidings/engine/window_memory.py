@@ -17,16 +17,24 @@ than thirty plain arrays would.
 | `lists.k`                    | n, int64     | 0: hears nothing (also a free slot); ALL: hears everything and keeps nothing |
 | `lists.duration`, `counted`  | n, int64     | the window; NEVER where it has no such side |
 | `lists.since`                | n, int64     | activation: candidates are younger |
+| `lists.after`                | n, int64     | publications before the activation: candidates have greater numbers |
 | `lists.limit`                | n, int64     | the longest view |
 | `lists.bounded`              | n, int64     | 1: probabilistic queue, what falls off the view is forgotten |
 | `lists.start`, `room`        | n, int64     | its places are [start, start + room) |
 | `lists.viewed`, `size`       | n, int64     | up to start + viewed the view, best first; from there to start + size the reserve |
 | `lists.changed`              | n, int64     | 1: touched since last asked |
+| `lists.near`                 | n, int64     | 1: the list of an ideal point, see `window_near` |
+| `lists.edge`                 | n, int64     | near: the best event that fell off the view; NONE: all that live are in it |
+| `lists.edge_relevance`       | n, float64   | of that event |
+| `points`                     | d x e, f8    | near: where each event lies |
+| `centre`, `weight`           | n x d, f8    | near: the ideal points and the weight of each dimension |
+| `radius`                     | n, float64   | near: how far an event may lie and still change the list |
+| `raised`                     | n, int32     | near: the slots whose radius has grown, the first meter[RAISED] |
 | `pool.relevance`, `event`    | c, f8 and i4 | a candidate and its event's handle |
 | `pool.told`                  | c, int32     | 1: has been notified |
 | `instants`, `numbers`        | n, records   | indexed heaps: nobody watched leaves before `key`; `place` inverts `heap` |
 | `out.*`                      | -            | notifications of this pass, in order of `at` |
-| `meter`                      | 10, int64    | counters, and the place where a pass that ran out of room resumes |
+| `meter`                      | 13, int64    | counters, and the place where a pass that ran out of room resumes |
 
 Invariants. Everything in the view ranks before everything in the reserve. Exact lists: a reserve is empty or the view holds at
 least k; the first k of the view are alive; `key` is at most their first leaving. Bounded lists have no reserve and watch the
@@ -55,19 +63,23 @@ from tidings._jit import kernel
 
 NEVER = np.iinfo(np.int64).max
 BEGINNING = np.iinfo(np.int64).min
-ALL, NONE = -1, -1
-ENTERED, PROMOTED = 0, 1
+# As NumPy numbers, not literals: Numba compiles a kernel anew for every literal argument.
+ALL: Any = np.int64(-1)
+NONE: Any = np.int64(-1)
+ENTERED: Any = np.int64(0)
+PROMOTED: Any = np.int64(1)
+UNRANKED: Any = np.int64(0)
 DONE, OUT_FULL, POOL_FULL = 0, 1, 2
-CLOCK, NUMBER, USED, WRITTEN, ROW, PAIR, JOINING, REFILLS, PRUNES, TOUCHED = range(10)
-METERS = 10
+CLOCK, NUMBER, USED, WRITTEN, ROW, PAIR, JOINING, REFILLS, PRUNES, TOUCHED, SLOT, RAISED, STORED = range(13)
+METERS = 13
 
 Records = NDArray[np.void]
 
 EVENT = np.dtype([("time", "i8"), ("expires", "i8"), ("number", "i8"), ("id_start", "i8"), ("id_end", "i8")])
-LIST_FIELDS = ("k", "duration", "counted", "since", "limit", "bounded", "start", "room", "viewed", "size", "changed")
-LIST = np.dtype([(name, "i8") for name in LIST_FIELDS])
+LIST_FIELDS = "k duration counted since after limit bounded start room viewed size changed near edge"
+LIST = np.dtype([*((name, "i8") for name in LIST_FIELDS.split()), ("edge_relevance", "f8")])
 CANDIDATE = np.dtype([("relevance", "f8"), ("event", "i4"), ("told", "i4")])
-DEADLINE = np.dtype([("key", "i8"), ("heap", "i4"), ("place", "i4")])
+DEADLINE = np.dtype([("key", "i8"), ("heap", "i8"), ("place", "i8")])
 NOTICE = np.dtype([("slot", "i4"), ("event", "i4"), ("relevance", "f8"), ("rank", "i8"), ("why", "i8"), ("at", "i8")])
 
 
@@ -79,6 +91,11 @@ class Memory(NamedTuple):
     instants: Records
     numbers: Records
     out: Records
+    points: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    radius: NDArray[np.float64]
+    raised: NDArray[np.int32]
     meter: NDArray[np.int64]
 
 
@@ -89,7 +106,7 @@ def deadlines(n: int) -> Records:
     return result
 
 
-def empty_memory() -> Memory:
+def empty_memory(dimensions: int = 0) -> Memory:
     """Small on purpose: every array grows by doubling, so a topic without windows costs a few kilobytes."""
     meter = np.zeros(METERS, np.int64)
     meter[CLOCK] = BEGINNING
@@ -101,6 +118,11 @@ def empty_memory() -> Memory:
         deadlines(8),
         deadlines(8),
         np.zeros(64, NOTICE),
+        np.zeros((dimensions, 16)),
+        np.zeros((8, dimensions)),
+        np.ones((8, dimensions)),
+        np.full(8, -np.inf),
+        np.zeros(8, np.int32),
         meter,
     )
 
@@ -119,24 +141,30 @@ def widened(old: Records, length: int) -> Records:
     return new
 
 
-def collect_events(m: Memory, count: int, wanted: int, wanted_bytes: int) -> tuple[Records, NDArray[np.uint8], int]:
-    """Keep of the first `count` events those that a candidate refers to, with places for as many again and those wanted."""
-    used = np.zeros(count, np.uint8)
+def collect_events(m: Memory, live: NDArray[np.bool_], wanted: int, wanted_bytes: int) -> tuple[Memory, int]:
+    """Forget events that are neither `live` nor a candidate, with places for as many as stay and those wanted; how many stay."""
+    used = live.astype(np.uint8)
     mark_events(m, used)
     rename_events(m, np.cumsum(used, dtype=np.int64) - 1)
-    kept = m.events[:count][used == 1]
+    kept = m.events[: len(live)][used == 1]
     lengths = kept["id_end"] - kept["id_start"]
     ends = np.cumsum(lengths)
     total = int(lengths.sum())
     id_bytes = m.id_bytes[np.repeat(kept["id_end"] - ends, lengths) + np.arange(total)]
     kept["id_start"], kept["id_end"] = ends - lengths, ends
-    return padded(kept, 2 * (len(kept) + wanted) + 16), padded(id_bytes, 2 * (total + wanted_bytes) + 256), len(kept)
+    length = 2 * (len(kept) + wanted) + 16
+    points = np.zeros((len(m.points), length))
+    points[:, : len(kept)] = m.points[:, : len(live)][:, used == 1]
+    id_bytes = padded(id_bytes, 2 * (total + wanted_bytes) + 256)
+    return m._replace(events=padded(kept, length), id_bytes=id_bytes, points=points), len(kept)
 
 
 @kernel
 def mark_events(m: Any, used: Any) -> None:
-    """used[event] = 1 for every event that some candidate refers to."""
+    """used[event] = 1 for every event that some candidate or edge refers to."""
     for slot in range(m.lists.size):
+        if m.lists[slot].near and m.lists[slot].edge != NONE:
+            used[m.lists[slot].edge] = 1
         for place in range(m.lists[slot].start, m.lists[slot].start + m.lists[slot].size):
             used[m.pool[place].event] = 1
 
@@ -144,6 +172,8 @@ def mark_events(m: Any, used: Any) -> None:
 @kernel
 def rename_events(m: Any, new_name: Any) -> None:
     for slot in range(m.lists.size):
+        if m.lists[slot].near and m.lists[slot].edge != NONE:
+            m.lists[slot].edge = new_name[m.lists[slot].edge]
         for place in range(m.lists[slot].start, m.lists[slot].start + m.lists[slot].size):
             m.pool[place].event = new_name[m.pool[place].event]
 
@@ -155,7 +185,9 @@ def repack(m: Any, target: Any) -> int:
     for slot in range(m.lists.size):
         own = m.lists[slot]
         for i in range(own.size):
-            target[used + i] = m.pool[own.start + i]
+            target[used + i].relevance = m.pool[own.start + i].relevance
+            target[used + i].event = m.pool[own.start + i].event
+            target[used + i].told = m.pool[own.start + i].told
         own.start = used
         used += own.room
     return used

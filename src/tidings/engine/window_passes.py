@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tidings._jit import kernel
-from tidings.engine.window_lists import insert, leaving, make_room, purge, refill, watch, watch_one
+from tidings.engine.window_lists import insert, is_full, leaving, make_room, purge, refill, watch, watch_one
 from tidings.engine.window_memory import (
     ALL,
     CLOCK,
@@ -26,12 +28,14 @@ from tidings.engine.window_memory import (
     PROMOTED,
     ROW,
     TOUCHED,
+    UNRANKED,
     WRITTEN,
 )
+from tidings.engine.window_near import refill_near, set_radius, squared_distance
 
 
 @kernel
-def publish_rows(m: Any, first: int, starts: Any, slots: Any, relevances: Any) -> int:
+def publish_rows(m: Any, first: Any, starts: Any, slots: Any, relevances: Any) -> int:
     """Publish the events first, first + 1, ...; row i concerns slots[starts[i]:starts[i + 1]]. Resumes where it stopped."""
     meter = m.meter
     while meter[ROW] < starts.size - 1:
@@ -45,13 +49,13 @@ def publish_rows(m: Any, first: int, starts: Any, slots: Any, relevances: Any) -
             m.events[event].number = meter[NUMBER]
             meter[JOINING], meter[PAIR] = 1, starts[row]
         while meter[PAIR] < starts[row + 1]:
-            slot = slots[meter[PAIR]]
-            if not can_tell(m, slot):
+            slot = np.int64(slots[meter[PAIR]])
+            if not can_tell(m.lists[slot], m.out, m.meter):
                 return OUT_FULL
             if not join(m, slot, event, relevances[meter[PAIR]]):
                 return POOL_FULL
             meter[PAIR] += 1
-        if not roll(m):
+        if not roll(m, event):
             return OUT_FULL
         meter[JOINING] = 0
         meter[ROW] += 1
@@ -64,87 +68,106 @@ def advance_to(m: Any, time: int) -> bool:
     meter = m.meter
     while m.instants[m.instants[0].heap].key <= time:
         slot = m.instants[0].heap
-        if not can_tell(m, slot):
+        if not can_tell(m.lists[slot], m.out, m.meter):
             return False
         meter[CLOCK] = m.instants[slot].key
-        leave(m, slot)
+        leave(m, slot, NONE)
     meter[CLOCK] = max(meter[CLOCK], time)
     return True
 
 
 @kernel
-def roll(m: Any) -> bool:
-    """Let go of what the last publication pushed out of count windows; False when `out` is full."""
+def roll(m: Any, event: Any) -> bool:
+    """Let go of what the publication of `event` pushed out of count windows; False when `out` is full."""
     while m.numbers[m.numbers[0].heap].key <= m.meter[NUMBER]:
         slot = m.numbers[0].heap
-        if not can_tell(m, slot):
+        if not can_tell(m.lists[slot], m.out, m.meter):
             return False
-        leave(m, slot)
+        leave(m, slot, event)
     return True
 
 
 @kernel
-def join(m: Any, slot: int, event: int, relevance: float) -> bool:
+def join(m: Any, slot: Any, event: Any, relevance: float) -> bool:
     """The published event matches the slot's subscription; False when its places cannot grow in the pool."""
     own = m.lists[slot]
     k = own.k
-    instant, _ = leaving(m, slot, event)
-    if k == 0 or m.events[event].time <= own.since or instant <= m.meter[CLOCK]:
+    if not competes(own, m.events[event], m.meter):
         return True
     if k == ALL:
-        tell(m, slot, event, relevance, 0, ENTERED)
+        tell(m.out, m.meter, slot, event, relevance, UNRANKED, ENTERED)
         return True
-    if own.size == own.room and not make_room(m, slot):
+    if is_full(own) and not make_room(m, slot):
         return False
     own.changed = 1
     m.meter[TOUCHED] += 1
     if m.numbers[slot].key <= m.meter[NUMBER]:
-        purge(m, slot)
-        insert(m, slot, event, relevance)
+        purge(own, m.pool, m.events, m.meter)
+        insert(own, m.pool, m.events, m.id_bytes, event, relevance)
         look(m, slot, event)
         return True
-    position = insert(m, slot, event, relevance)
+    position = insert(own, m.pool, m.events, m.id_bytes, event, relevance)
     if 0 <= position < k:
         m.pool[own.start + position].told = 1
-        tell(m, slot, event, relevance, position + 1, ENTERED)
+        tell(m.out, m.meter, slot, event, relevance, position + 1, ENTERED)
     if 0 <= position < k or (position != NONE and own.bounded):
-        watch_one(m, slot, event)
+        watch_one(own, m.events[event], m.instants, m.numbers, slot)
+    if own.near:
+        set_radius(own, m.pool, m.radius, m.raised, m.meter, slot)
     return True
 
 
 @kernel
-def leave(m: Any, slot: int) -> None:
-    """A deadline of the slot has come."""
-    m.lists[slot].changed = 1
-    m.meter[TOUCHED] += 1
-    purge(m, slot)
-    look(m, slot, NONE)
+def competes(own: Any, published: Any, meter: Any) -> bool:
+    """Whether the event published now is a candidate at all."""
+    instant, _ = leaving(own, published)
+    return bool(own.k != 0 and published.time > own.since and instant > meter[CLOCK])
 
 
 @kernel
-def look(m: Any, slot: int, event: int) -> None:
+def leave(m: Any, slot: Any, event: Any) -> None:
+    """A deadline of the slot has come, by the clock or by the publication of `event`, which may lie beyond a near slot's radius.
+
+    It then takes the place that has become free in a bounded queue; an exact list finds it in a refill, if it needs one.
+    """
+    own = m.lists[slot]
+    own.changed = 1
+    m.meter[TOUCHED] += 1
+    purge(own, m.pool, m.events, m.meter)
+    if event != NONE and own.near and own.bounded and competes(own, m.events[event], m.meter):
+        insert(own, m.pool, m.events, m.id_bytes, event, -np.sqrt(squared_distance(m.points, m.centre, m.weight, slot, event)))
+    look(m, slot, event)
+
+
+@kernel
+def look(m: Any, slot: Any, event: Any) -> None:
     """Some have left: notify whoever stands in the list for the first time; `event` has just been published."""
     own, pool = m.lists[slot], m.pool
     start, k = own.start, own.k
-    if own.viewed < k and own.size > own.viewed:
+    if own.near and not own.bounded:
+        if own.viewed < k and own.edge != NONE:
+            refill_near(m, slot)
+    elif own.viewed < k and own.size > own.viewed:
         refill(m, slot)
     for rank in range(min(k, own.viewed)):
         place = start + rank
         if not pool[place].told:
             pool[place].told = 1
-            why = ENTERED if pool[place].event == event else PROMOTED
-            tell(m, slot, pool[place].event, pool[place].relevance, rank + 1, why)
+            why = ENTERED if np.int64(pool[place].event) == event else PROMOTED
+            tell(m.out, m.meter, slot, np.int64(pool[place].event), pool[place].relevance, rank + 1, why)
     watch(m, slot)
+    if own.near:
+        set_radius(own, m.pool, m.radius, m.raised, m.meter, slot)
 
 
 @kernel
-def can_tell(m: Any, slot: int) -> bool:
+def can_tell(own: Any, out: Any, meter: Any) -> bool:
     """Whether `out` has places for all that one step of the slot can notify: a new event and its whole list."""
-    return bool(m.meter[WRITTEN] + min(m.lists[slot].k, m.lists[slot].size) + 1 <= m.out.size)
+    return bool(meter[WRITTEN] + max(min(own.k, own.size), 0) + 1 <= out.size)
 
 
 @kernel
-def tell(m: Any, slot: int, event: int, relevance: float, rank: int, why: int) -> None:
-    row = m.out[m.meter[WRITTEN]]
-    row.slot, row.event, row.relevance, row.rank, row.why, row.at = slot, event, relevance, rank, why, m.meter[CLOCK]
-    m.meter[WRITTEN] += 1
+def tell(out: Any, meter: Any, slot: Any, event: Any, relevance: float, rank: Any, why: Any) -> None:
+    row = out[meter[WRITTEN]]
+    row.slot, row.event, row.relevance, row.rank, row.why, row.at = slot, event, relevance, rank, why, meter[CLOCK]
+    meter[WRITTEN] += 1
