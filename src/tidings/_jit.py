@@ -28,11 +28,12 @@ _IMPORT = re.compile(r"^\s*(?:from|import)\s+((?:tidings|experiments|benchmarks)
 
 def kernel(function: Function) -> Function:
     """Compile `function` on first call for the types it is called with."""
-    return _compiled(function)
+    # Said, because an option left out is the caller's, and the caller may be an `inlined` one.
+    return _compiled(function, _nrt=True)
 
 
 def inlined(function: Function) -> Function:
-    """A kernel that is copied into the kernels that call it, and allocates nothing.
+    """A kernel that is copied into the kernels that call it, and neither makes nor returns an array.
 
     Arrays are passed by value, a tuple of twenty is 140 words a call; and where memory may be allocated, numba counts a reference
     atomically each time an array is taken out of a tuple. In an inner loop both cost more than the work.

@@ -112,8 +112,8 @@ def scan_list(
     out: NDArray[np.int32],
     used: int,
     counters: NDArray[np.int64],
-) -> tuple[NDArray[np.int32], int]:
-    """Append the slots of a list that hold, block by block; `out` may be replaced by a larger copy."""
+) -> int:
+    """Append the slots of a list that hold, block by block; how many stand in `out` now. It has room for the whole list."""
     block, last_block = first >> 6, (end - 1) >> 6
     narrowed = lists.bound.shape[1] > 0 and last_block - block > 1
     while block <= last_block:
@@ -123,11 +123,10 @@ def scan_list(
             reached = block + trailing_zeros(hits)
             hits &= hits - np.uint64(1)
             at = max(first, reached << 6)
-            out = grown(out, used, 64)
             size = min(end, (reached << 6) + 64) - at
             used = scan_slots(packed, lists, at, size, events, event, thresholds, lacking, out, used, counters)
         block += count
-    return out, used
+    return used
 
 
 @kernel
@@ -154,7 +153,8 @@ def scan_event(
         at = slot_of_word(lists.table, words[i])
         if lists.table[at, 0] >= 0:
             first, end = wide(lists.table[at, 1]), wide(lists.table[at, 2])
-            out, used = scan_list(packed, lists, first, end, events, event, thresholds, ~carried, out, used, counters)
+            out = grown(out, used, end - first)
+            used = scan_list(packed, lists, first, end, events, event, thresholds, ~carried, out, used, counters)
     if died.size > 0:
         kept = before
         for i in range(before, used):
