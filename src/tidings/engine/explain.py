@@ -22,7 +22,7 @@ class Explanation:
     """`reason` is the first predicate that fails, clause by clause; None when the subscription matches.
 
     `home` is the access path that holds each clause, `reached` whether it gave that clause as an answer for this event. `steps`
-    counts what each step of matching left over.
+    counts what each step of matching left over, and `plans` says of each segment how it would find the k best and why.
     """
 
     event: str
@@ -34,6 +34,7 @@ class Explanation:
     home: tuple[str, ...] = ()
     reached: tuple[bool, ...] = ()
     steps: dict[str, int] = field(default_factory=dict)
+    plans: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.subscription is None:
@@ -117,11 +118,14 @@ def locate(store: Store, columns: EventColumns, id: str) -> tuple[tuple[str, ...
 def explain_event(store: Store, columns: EventColumns, event: Event, time: int) -> Explanation:
     """How many clauses there are, how many each home verified for the event, and how many subscriptions were left."""
     steps: dict[str, int] = {}
+    plans = []
     with store.lock:
         snapshot = store.snapshot
         steps["subscriptions"] = len(store)
         steps["in the memtable"] = len(store.memtable)
     for segment in snapshot.segments:
+        why = segment.why_select(1)
+        plans.append("the k best in order of score" if why is None else f"all matches, then the k best: {why}")
         for name, home in segment.homes.items():
             before = home.stats
             home.match_batch(columns, segment.died, snapshot.seq - segment.born)
@@ -130,4 +134,4 @@ def explain_event(store: Store, columns: EventColumns, event: Event, time: int) 
                 steps[key] = steps.get(key, 0) + count - getattr(before, label)
     found, fresh = store.match(columns, lambda _: event.values)
     steps["matches"] = sum(len(f.ordinal) for f in found) + sum(is_live(s, time) for _, s in fresh)
-    return Explanation(event=event.id, steps=steps)
+    return Explanation(event=event.id, steps=steps, plans=tuple(plans))

@@ -11,6 +11,7 @@ A probe of a word's list costs less than an AND of lines over a block, which WOR
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,9 @@ class Kept(BlockBitmaps):
 
     def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
         return np.empty(0, np.int32)
+
+    def topk_batch(self, events: EventColumns, *_: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return self.match_batch(events)
 
 
 Home = BlockBitmaps | WordBlocks

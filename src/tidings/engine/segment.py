@@ -194,6 +194,27 @@ class Segment:
             event, clause = self._check_residues(event, clause, values)
         return _distinct(event, self.owner(clause))
 
+    def why_select(self, k: int) -> str | None:
+        """Why the k best must be selected from all matches; None when homes can give them in order of score."""
+        if self._residue_sources:
+            return "some filters have a residue, which is checked after matching"
+        if self.formulas:
+            return "some scores depend on the event"
+        if self.expires is not None:
+            return "some subscriptions expire"
+        return "k is at least the number of subscriptions" if k >= len(self) else None
+
+    def topk(self, events: EventColumns, k: int, snapshot: int) -> Pairs:
+        """(event row, ordinal) of the k best of each home by (score desc, ordinal asc), without producing all matches."""
+        died, since = self.died, snapshot - self.born
+        found = [home.topk_batch(events, k, self.score, self._tie, died, since) for home in self.homes.values()]
+        event = np.concatenate([NO_ORDINAL, *(e for e, _ in found)])
+        return _distinct(event, self.owner(np.concatenate([NO_ORDINAL, *(c for _, c in found)])))
+
+    @cached_property
+    def _tie(self) -> NDArray[np.int64]:
+        return np.arange(len(self))
+
     def match_one(self, event: Events, values: Values, snapshot: int) -> NDArray[np.int32]:
         """Ordinals of the live subscriptions that one event matches, each once, ascending: the short way."""
         died = readonly(self.died) if len(self.died) else _NOBODY

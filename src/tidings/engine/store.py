@@ -176,12 +176,21 @@ class Store:
             self._pack()
             return self.snapshot
 
-    def match(self, events: EventColumns, values: Callable[[int], Values]) -> tuple[list[Found], list[tuple[int, Subscription]]]:
-        """All matches at one change number, by segment, and those of the memtable."""
+    def match(
+        self, events: EventColumns, values: Callable[[int], Values], k: int | None = None
+    ) -> tuple[list[Found], list[tuple[int, Subscription]]]:
+        """All matches at one change number, by segment, and those of the memtable.
+
+        With k, a segment whose homes can give the best in order of score gives only those; what it leaves out is not among the k.
+        """
         with self.lock:
             snapshot = self.snapshot
             fresh = self.memtable.match(events, values) if len(self.memtable) else []
-        found = [Found(segment, *segment.match(events, values, snapshot.seq)) for segment in snapshot.segments]
+        found = []
+        for segment in snapshot.segments:
+            ordered = k is not None and segment.why_select(k) is None
+            pairs = segment.topk(events, k or 0, snapshot.seq) if ordered else segment.match(events, values, snapshot.seq)
+            found.append(Found(segment, *pairs))
         return found, fresh
 
     def match_one(self, values: Values) -> tuple[list[tuple[Segment, NDArray[np.int32]]], list[Subscription]]:

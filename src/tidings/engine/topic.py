@@ -152,7 +152,11 @@ class Topic:
         now = self._at(time)
         if relaxed:
             return relaxed_list(self.store, read, k, aggregate, now)
-        found, fresh = self.store.match_one(read.values)
+        if k is None:
+            found, fresh = self.store.match_one(read.values)
+        else:
+            pairs, waiting = self.store.match(self.encode([read]), lambda _: read.values, k)
+            found, fresh = [(segment, ordinal) for segment, _, ordinal in pairs], [s for _, s in waiting]
         similar = self._similar([read], None, now) if self.store.similar_change else ()
         return match_list(read.id, found, fresh, read.values, k, now, similar)
 
@@ -164,7 +168,10 @@ class Topic:
         now = self._at(time)
         if relaxed:
             return relaxed_table(self.store, batch, k, aggregate, now).drop_columns(["row"])
-        found, fresh = self.store.match(batch.columns, batch.values)
+        return self._matched(batch, k, now)
+
+    def _matched(self, batch: EventBatch, k: int | None, now: int) -> pa.Table:
+        found, fresh = self.store.match(batch.columns, batch.values, k)
         similar = self.similar.match(self.store, batch.columns, batch.values, now) if self.store.similar_change else ()
         return match_table(batch.ids, found, fresh, batch.values, k, now, similar).drop_columns(["row"])
 
