@@ -150,6 +150,25 @@ def test_relaxed_index_of_several_levels(seed, d, n, k, aggregate):
     assert list(zip(owners.tolist(), scores.tolist(), strict=True)) == by_definition(lo, hi, weight, q, k, aggregate)
 
 
+def test_relaxed_index_of_many_dimensions():
+    """Clauses of 12 to 30 dimensions, alike in the first twelve: more than a signature can tell apart."""
+    rng = np.random.default_rng(8)
+    schema = Schema({f"x{j}": Number() for j in range(30)})
+    names = [[*range(12), *sorted(rng.permutation(np.arange(12, 30))[: rng.integers(0, 19)].tolist())] for _ in range(2000)]
+    lo, hi, weight = boxes(rng, 30, 2000)
+    some = [Clause(ranges={f"x{j}": (lo[j, i], hi[j, i]) for j in has}) for i, has in enumerate(names)]
+    weights = np.concatenate([weight[has, i] for i, has in enumerate(names)])
+    index = RelaxedIndex.build(encode_clauses(schema, Vocabularies(schema), some, range(2000)), weights, 30)
+    index.check()
+    by_name = [{f"x{j}": weight[j, i] for j in range(30)} for i in range(2000)]
+    for q in rng.integers(-8, 17, (5, 30)) / 8:
+        owners, scores = index.topk(np.asarray([*q, np.nan, np.nan]), 20)
+        values = {f"x{j}": x for j, x in enumerate(q)}
+        assert list(zip(owners.tolist(), scores.tolist(), strict=True)) == relaxed_topk(
+            schema, some, range(2000), by_name, values, 20
+        )
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.data(), seeds, st.sampled_from([0, 1, 100]), ks)
 def test_uncertain_events_and_events_that_are_ranges(data, seed, n, k):

@@ -104,12 +104,12 @@ class IRTree:
             column[number] = value
         self._reserve(0)
         self._size += 1
-        self._rebalance(insert(self._pool, self._skeleton, self._intervals, number))
+        self._rebalance(insert(self._pool, self._skeleton, self._intervals, int(number)))
 
     def delete(self, number: int) -> None:
         if number not in self:
             raise KeyError(number)
-        broken = delete(self._pool, self._skeleton, self._intervals, number)
+        broken = delete(self._pool, self._skeleton, self._intervals, int(number))
         self._intervals[2][number] = np.nan
         self._size -= 1
         self._rebalance(broken)
@@ -121,13 +121,13 @@ class IRTree:
         if np.isnan(score):
             raise ValueError(f"interval {number} cannot have score {score}: it needs a number")
         self._reserve(0)
-        rescore(self._pool, self._skeleton, self._intervals, number, score)
+        rescore(self._pool, self._skeleton, self._intervals, int(number), float(score))
 
     def topk(self, q: float, k: int) -> NDArray[np.int64]:
         out = np.empty(max(k, 0), np.int64)
         cursors = new_cursors()
-        path = open_path(self._pool, self._skeleton, self._intervals, q, cursors)
-        found, _ = pull(self._pool, self._intervals, q, cursors, path, out)
+        path = open_path(self._pool, self._skeleton, self._intervals, float(q), cursors)
+        found, _ = pull(self._pool, self._intervals, float(q), cursors, path, out)
         return out[:found]
 
     def topk_batch(self, q: Float64, k: int) -> NDArray[np.int64]:
@@ -140,17 +140,19 @@ class IRTree:
         """The best k of the intervals that share a point with [qlo, qhi]."""
         scores, numbers = np.empty(max(k, 0)), np.empty(max(k, 0), np.int64)
         nodes = np.empty(self._skeleton[0].size + 1, np.int64)
-        size = overlap_topk(self._pool, self._skeleton, self._intervals, qlo, qhi, new_cursors(), nodes, scores, numbers)
+        size = overlap_topk(
+            self._pool, self._skeleton, self._intervals, float(qlo), float(qhi), new_cursors(), nodes, scores, numbers
+        )
         return numbers[:size]
 
     def getnext(self, q: float) -> Iterator[int]:
         """The tree must not change while this is iterated."""
         cursors = new_cursors()
-        path = open_path(self._pool, self._skeleton, self._intervals, q, cursors)
+        path = open_path(self._pool, self._skeleton, self._intervals, float(q), cursors)
         portion = 16
         while path:
             out = np.empty(portion, np.int64)
-            found, path = pull(self._pool, self._intervals, q, cursors, path, out)
+            found, path = pull(self._pool, self._intervals, float(q), cursors, path, out)
             yield from out[:found].tolist()
             portion = min(2 * portion, 4096)
 

@@ -35,6 +35,7 @@ BANDS = 16
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 SLACK = 1e-12
+_ALIKE = np.iinfo(np.int16).max + 1
 Summary = tuple[NDArray[np.int64], Float32, Float32, Float64, Float64, Float64, Float64, NDArray[np.int32]]
 """offset, low, high, gain, null, common, cap, least"""
 
@@ -58,17 +59,15 @@ def clause_order(terms: Terms, dimensions: int) -> NDArray[np.int64]:
     return order
 
 
-_ALIKE = np.iinfo(np.int16).max + 1
-
-
 def _groups(terms: Terms, band: NDArray[np.int64], signature: NDArray[np.uint64]) -> tuple[NDArray[np.int64], Float64]:
     """Which clauses to keep together, and in which order: (group, place).
 
-    Clauses of one band and signature, if they fill a block, are a group of their own, numbered from _ALIKE on; all others go by the
-    dimension in which they are narrowest, and by their place there.
+    Clauses of one band, signature and number of terms, if they fill a block, are a group of their own, numbered from _ALIKE on; all
+    others go by the dimension in which they are narrowest, and by their place there.
     """
     start, dim = terms[0], terms[1].astype(np.int64)
-    _, kind, count = np.unique(np.stack([band.astype(np.uint64), signature]), axis=1, return_inverse=True, return_counts=True)
+    alike = np.stack([band.astype(np.uint64), signature, np.diff(start).astype(np.uint64)])
+    _, kind, count = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
     kind = kind.reshape(-1)
     centre, width = _centres(terms)
     clause = np.repeat(np.arange(len(band)), np.diff(start))

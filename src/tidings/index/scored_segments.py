@@ -17,7 +17,7 @@ Beyond the paper, whose section 3.2 leaves updates of SOPT-R-trees open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from heapq import merge
 
 import numpy as np
@@ -112,8 +112,7 @@ class ScoredSegments:
 
     def getnext(self, q: float) -> Iterator[int]:
         """Nothing may change while this is iterated."""
-        key: Callable[[int], tuple[float, int]] = lambda number: (-float(self._score[number]), number)  # noqa: E731
-        return merge(*(part.getnext(q) for part in self._parts()), key=key)
+        return merge(*(part.getnext(q) for part in self._parts()), key=self._place)
 
     def check(self) -> None:
         self._memtable.check()
@@ -138,6 +137,9 @@ class ScoredSegments:
 
     def _parts(self) -> list[IRTree | SOPTRTree]:
         return [self._memtable, *self.segments.values()]
+
+    def _place(self, number: int) -> tuple[float, int]:
+        return -float(self._score[number]), number
 
     def _best(self, found: list[NDArray[np.int64]], k: int) -> NDArray[np.int64]:
         numbers = np.concatenate(found)

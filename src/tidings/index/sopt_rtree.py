@@ -71,7 +71,7 @@ class SOPTRTree:
 
     def topk(self, q: float, k: int) -> NDArray[np.int64]:
         out = np.empty(max(k, 0), np.int64)
-        found, _, _ = next_stabbed(self.tree, q, 0, out)
+        found, _, _ = next_stabbed(self.tree, float(q), 0, out)
         return self._numbers(out[:found])
 
     def topk_batch(self, q: Float64, k: int) -> NDArray[np.int64]:
@@ -93,7 +93,7 @@ class SOPTRTree:
         at, portion = 0, 16
         while at >= 0:
             out = np.empty(portion, np.int64)
-            found, at, _ = next_stabbed(self.tree, q, at, out)
+            found, at, _ = next_stabbed(self.tree, float(q), at, out)
             yield from self._numbers(out[:found]).tolist()
             portion = min(2 * portion, 4096)
 
@@ -136,7 +136,7 @@ class SOPTRTree:
 
     def visits(self, q: float, k: int) -> int:
         """Nodes that `topk(q, k)` reads, the paper's counter."""
-        return int(next_stabbed(self.tree, q, 0, np.empty(k, np.int64))[2])
+        return int(next_stabbed(self.tree, float(q), 0, np.empty(k, np.int64))[2])
 
     @property
     def nbytes(self) -> int:
@@ -148,7 +148,7 @@ class SOPTRTree:
 
     def _search(self, qlo: float, qhi: float, attribute: Float64, k: int) -> tuple[NDArray[np.int64], Float64]:
         scores, numbers = np.empty(max(k, 0)), np.empty(max(k, 0), np.int64)
-        size, _ = bounded_search(self.tree, self.bounds, self.number, attribute, qlo, qhi, scores, numbers)
+        size, _ = bounded_search(self.tree, self.bounds, self.number, attribute, float(qlo), float(qhi), scores, numbers)
         return numbers[:size], scores[:size]
 
 
