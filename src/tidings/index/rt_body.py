@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, kernel
 from tidings.index.hilbert import extent_of, hilbert_codes
 
 LEAST, MOST = 25, 50
@@ -124,7 +124,7 @@ def _level_sizes(entries: int) -> list[int]:
     return [*sizes, 1]
 
 
-@kernel
+@borrowing_kernel
 def wide(number: Any) -> Any:
     """A node or entry read from an int32 array, as int64: with one integer type every kernel is compiled once."""
     return np.int64(number)
@@ -139,7 +139,7 @@ def pack_level(body: Body, first: int, cut: NDArray[np.int64]) -> None:
             attach(body, node, child)
 
 
-@kernel
+@borrowing_kernel
 def attach(body: Body, node: int, child: int) -> None:
     """Make `child` the node's last child; boxes and sizes above the node are the caller's."""
     body.child[node, body.degree[node]] = child
@@ -154,7 +154,7 @@ def attach(body: Body, node: int, child: int) -> None:
         enlarge(body.box[node], body.box[child])
 
 
-@kernel
+@borrowing_kernel
 def detach(body: Body, node: int, child: int) -> None:
     """Undo `attach`, but for the box."""
     at = 0
@@ -165,13 +165,13 @@ def detach(body: Body, node: int, child: int) -> None:
     body.size[node] -= 1 if body.height[node] == 0 else body.size[child]
 
 
-@kernel
+@borrowing_kernel
 def touch(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
     shared: bool = a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
     return shared
 
 
-@kernel
+@borrowing_kernel
 def enlarge(box: NDArray[np.float64], other: NDArray[np.float64]) -> None:
     box[0] = min(box[0], other[0])
     box[1] = min(box[1], other[1])
@@ -195,12 +195,12 @@ def refit(body: Body, node: int) -> None:
         enlarge(body.box[node], child_box(body, node, at))
 
 
-@kernel
+@borrowing_kernel
 def _near(x: float) -> float:
     return min(max(x, -_FAR), _FAR)
 
 
-@kernel
+@borrowing_kernel
 def growth(box: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, float]:
     """How much the box's area and half perimeter grow if it must hold the other too."""
     width, depth = _near(box[2]) - _near(box[0]), _near(box[3]) - _near(box[1])

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, kernel
 from tidings.index.rt_body import ROOT, Body, attach, detach, entries_below, refit, wide
 from tidings.index.rt_tokens import (
     FULL,
@@ -102,7 +102,7 @@ def with_words(
     return entries, used + len(token)
 
 
-@kernel
+@borrowing_kernel
 def token_range(policy: int, level: int, levels: int, count: int) -> tuple[int, int]:
     """Which of an entry's `count` tokens a node at `level` of `levels` holds: [first, last)."""
     if policy == RT:
@@ -113,7 +113,7 @@ def token_range(policy: int, level: int, levels: int, count: int) -> tuple[int, 
     return first, count if level == levels else min(level, count)
 
 
-@kernel
+@borrowing_kernel
 def post(body: Body, tokens: Tokens, entries: Entries, policy: int, node: int, entry: int, add: bool) -> None:
     """Add the entry's tokens to the node's, or remove them."""
     levels = body.height[body.state[ROOT]]
@@ -127,7 +127,7 @@ def post(body: Body, tokens: Tokens, entries: Entries, policy: int, node: int, e
             remove(tokens, key, entry)
 
 
-@kernel
+@borrowing_kernel
 def post_path(body: Body, tokens: Tokens, entries: Entries, policy: int, entry: int, add: bool) -> None:
     """`post` for every node above the entry, the root excepted: it has no token set, for it is always visited."""
     node = wide(body.leaf[entry])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, kernel
 from tidings.index.rt_body import MOST, ROOT, Body, touch, wide
 from tidings.index.rt_filter import FULL_OUT, MESSAGES, POSTINGS, VERIFIED, VISITED
 from tidings.index.rt_policy import RT, RT_PLUS, RT_PLUS_PLUS
@@ -157,7 +157,7 @@ def match_similar(
     return len(box), found
 
 
-@kernel
+@borrowing_kernel
 def score(
     body: Body,
     similar: Similar,
@@ -211,7 +211,7 @@ def walk_leaves(policy: int, body: Body, tokens: Tokens, apart_tokens: Tokens, s
     return candidates
 
 
-@kernel
+@borrowing_kernel
 def may_reach(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int) -> bool:
     """Whether something below the node may reach its theta. [rttree, Eq. 4]"""
     box, spatial, textual = message.box, 0.0, 1.0
@@ -257,7 +257,7 @@ def walk_lists(body: Body, tokens: Tokens, similar: Similar, message: Message) -
     return candidates
 
 
-@kernel
+@borrowing_kernel
 def read_lists(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int, touching: bool, candidates: int) -> int:
     """Add the entries whose first shared token stands at the node and whose bound (equation 7) reaches theta."""
     message.stats[VISITED] += 1
@@ -281,7 +281,7 @@ def read_lists(body: Body, tokens: Tokens, similar: Similar, message: Message, n
     return candidates
 
 
-@kernel
+@borrowing_kernel
 def read_leaf(body: Body, similar: Similar, message: Message, leaf: int, candidates: int) -> int:
     """Add the entries of a leaf that the message touches: those met here first, and those that may match by place alone.
 

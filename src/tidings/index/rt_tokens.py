@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, kernel
 
 EMPTY = -1
 KEYS, ROOM_USED, LONGEST = 0, 1, 2
-FULL = 0.75
+FULL = 0.6
 
 
 class Tokens(NamedTuple):
@@ -78,19 +78,19 @@ def trimmed(tokens: Tokens) -> Tokens:
     return smallest
 
 
-@kernel
+@borrowing_kernel
 def key_of(node: int, token: int) -> Any:
     return (np.int64(node) << np.int64(32)) | np.int64(token)
 
 
-@kernel
+@borrowing_kernel
 def home(key: int, capacity: int) -> Any:
     """The slot where probing for `key` begins."""
     mixed = (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     return np.int64((mixed * np.uint64(capacity)) >> np.uint64(32))
 
 
-@kernel
+@borrowing_kernel
 def find(tokens: Tokens, key: int) -> int:
     """The slot of `key`, or -1."""
     slot: int = home(key, len(tokens.key))
@@ -103,7 +103,7 @@ def find(tokens: Tokens, key: int) -> int:
     return -1
 
 
-@kernel
+@borrowing_kernel
 def claim(tokens: Tokens, key: int) -> int:
     """The slot of `key`, taken if it was free."""
     slot: int = home(key, len(tokens.key))
@@ -118,7 +118,7 @@ def claim(tokens: Tokens, key: int) -> int:
     return slot
 
 
-@kernel
+@borrowing_kernel
 def has_any(tokens: Tokens, node: int, words: NDArray[np.int32]) -> bool:
     """Whether the node's token set shares a token with the message. [rttree, MBRTokenFilter]"""
     for token in words:
@@ -128,7 +128,7 @@ def has_any(tokens: Tokens, node: int, words: NDArray[np.int32]) -> bool:
     return False
 
 
-@kernel
+@borrowing_kernel
 def room_for(count: int) -> int:
     """The postings that a list of `count` occupies: the next power of two."""
     room = 1
@@ -146,7 +146,7 @@ def rooms(count: NDArray[np.int32]) -> int:
     return total
 
 
-@kernel
+@borrowing_kernel
 def append(tokens: Tokens, key: int, entry: int) -> None:
     """Count the entry under the key and, where lists are kept, add it to the list. Space must be there."""
     slot = claim(tokens, key)
@@ -157,7 +157,8 @@ def append(tokens: Tokens, key: int, entry: int) -> None:
     start = np.int64(tokens.start[slot])
     if length == 0 or room_for(length) == length:
         end = tokens.state[ROOM_USED]
-        tokens.posting[end : end + length] = tokens.posting[start : start + length]
+        for at in range(length):
+            tokens.posting[end + at] = tokens.posting[start + at]
         tokens.state[ROOM_USED] = end + room_for(length + 1)
         tokens.start[slot] = end
         start = end
@@ -165,7 +166,7 @@ def append(tokens: Tokens, key: int, entry: int) -> None:
     tokens.state[LONGEST] = max(tokens.state[LONGEST], length + 1)
 
 
-@kernel
+@borrowing_kernel
 def remove(tokens: Tokens, key: int, entry: int) -> None:
     """Undo `append`; the list's last entry takes the place of the one that leaves."""
     slot = find(tokens, key)
@@ -211,7 +212,7 @@ def lay_out_lists(tokens: Tokens) -> None:
     tokens.state[ROOM_USED] = end
 
 
-@kernel
+@borrowing_kernel
 def fill(tokens: Tokens, key: int, entry: int) -> None:
     """Append to a list that `lay_out_lists` has given its room."""
     slot = find(tokens, key)
