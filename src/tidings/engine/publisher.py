@@ -8,6 +8,7 @@ topic every subscription has a board (`boards`): the k best current objects, by 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,9 +20,9 @@ from tidings.engine.results import Match, Notification, instant
 from tidings.engine.windows import Windows
 from tidings.model.clause import Values
 from tidings.model.event import Event
-from tidings.model.operands import compile_number
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
+from tidings.rank.relevance import Relevance, relevance_of
 
 Ranked = tuple[Subscription, float]
 """A subscription that has a window, and the score of its match."""
@@ -34,14 +35,24 @@ class Publisher:
         self.events = LiveEvents(schema)
         self.windows = Windows()
         self.boards = Boards(schema, matching=matching) if key is not None else None
-        self._relevance: dict[str, Callable[[Values], float] | None] = {}
+        self._relevance: dict[str, Relevance | None] = {}
 
     def activate(self, subscription: Subscription, time: int) -> list[Notification]:
         """Begin a board, which starts with its current list; a window begins with its first match."""
         if self.boards is None:
             return []
         s, by = subscription, subscription.by
-        return of_changes(self.boards.watch(s.id, s.clauses, s.k, by, None if by is not None else s.score_of), time)
+        if by is None:
+            return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, s.score_of), time)
+        if not by.lstrip().startswith("{"):
+            return of_changes(self.boards.watch(s.id, s.clauses, s.k, by), time)
+        relevance = relevance_of(self.schema, by)
+
+        def known(values: Values) -> float:
+            value = relevance(values, 0)
+            return -math.inf if value is None else value
+
+        return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, known), time)
 
     def deactivate(self, id: str) -> None:
         if self.boards is not None and id in self.boards:
@@ -61,20 +72,21 @@ class Publisher:
     def publish(self, event: Event, at: int, plain: Sequence[Match], ranked: Sequence[Ranked]) -> list[Notification]:
         """`plain` and `ranked` are all matches of the event; what time brought until `at` comes first."""
         notes = self.advance(at)
-        concerned = [(s.id, self._relevant(s, event, score)) for s, score in ranked]
+        judged = [(s.id, self._relevant(s, event, score, at)) for s, score in ranked]
+        concerned = [(id, relevance) for id, relevance in judged if relevance is not None]
         self.events.put(event)
         notes += [Notification(m.subscription, m.event, m.score, None, "matched", instant(at)) for m in plain]
         return notes + _of_entries(self.windows.publish(event.id, at, event.expires, concerned))
 
-    def _relevant(self, subscription: Subscription, event: Event, score: float) -> float:
+    def _relevant(self, subscription: Subscription, event: Event, score: float, at: int) -> float | None:
         id = subscription.id
         if id not in self._relevance:
-            self._relevance[id] = compile_number(self.schema, subscription.by).value if subscription.by is not None else None
+            self._relevance[id] = relevance_of(self.schema, subscription.by) if subscription.by is not None else None
             if id not in self.windows:
                 assert subscription.since is not None
                 self.windows.activate(id, subscription.k, subscription.window, subscription.since, subscription.error)
         relevance = self._relevance[id]
-        return score if relevance is None else relevance(event.values)
+        return score if relevance is None else relevance(event.values, at)
 
     def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
         """Changes of a keyed topic's objects at one instant: their net effect on every board."""

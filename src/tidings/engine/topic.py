@@ -36,6 +36,7 @@ from tidings.model.filter import compile_filter
 from tidings.model.schema import Attribute, Schema
 from tidings.model.subscription import Subscription, changed, make_subscription
 from tidings.model.times import parse_time
+from tidings.rank.relevance import relevance_of
 
 
 class Topic:
@@ -73,6 +74,8 @@ class Topic:
         """Register or replace a subscription; `replay` gives the live events that match, a keyed topic gives its current list."""
         now = self._at(time)
         subscription = make_subscription(self.schema, id, filter, **ranking)
+        if subscription.by is not None:
+            relevance_of(self.schema, subscription.by)
         if is_ranked(subscription):
             subscription = replace(subscription, since=now)
         with self.store.lock:
@@ -137,6 +140,8 @@ class Topic:
     def _replace(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
         if is_ranked(after) and after.since is None:
             after = replace(after, since=now)
+        if after.by is not None:
+            relevance_of(self.schema, after.by)
         seq = self.store.snapshot.seq + 1
         self.journal.put(seq, after)
         self.store.put(seq, [after])
