@@ -5,7 +5,6 @@ Times are process CPU time of one core for each message, the least of REPEATS ru
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from experiments.baselines.inverted_rtree import InvertedRtree
 from experiments.baselines.keyword_first import KeywordFirst
 from experiments.baselines.spatial_first import SpatialFirst
-from experiments.report import Report
+from experiments.report import Report, cpu_seconds
 from experiments.rttree_data import GROUPS, PAPER_MATCHES, VOCABULARY, Real, Twitter, clause_columns
 from tidings.index.representative_tokens import ORDERS
 from tidings.index.rt_policy import POLICIES
@@ -76,13 +75,7 @@ def tree(policy, order, clauses, **options):
 def microseconds(match, events):
     """CPU microseconds a message, the least of REPEATS runs after one that warms up."""
     match(events)
-    return min(timed(lambda: match(events))[0] for _ in range(REPEATS)) / len(events) * 1e6
-
-
-def timed(action):
-    start = time.process_time()
-    result = action()
-    return time.process_time() - start, result
+    return cpu_seconds(lambda: match(events), REPEATS) / len(events) * 1e6
 
 
 def curves(report, name, caption, indexes, groups):
@@ -330,7 +323,7 @@ def operations_a_second(index, clauses, events):
         name = np.array([fresh], np.int32)
         row = fresh % len(clauses)
         one = only(clauses, row)
-        spent += timed(lambda: (index.insert(name, one), index.match_batch(batch), index.delete(name)))[0]  # noqa: B023
+        spent += cpu_seconds(lambda: (index.insert(name, one), index.match_batch(batch), index.delete(name)), 1)  # noqa: B023
         operations += len(batch) + 2
         fresh += 1
     return operations / spent
@@ -375,7 +368,7 @@ def figure_14(report, data, clauses):
             for label, index in indexes.items():
                 series[group][label].append((theta, microseconds(index.match_batch, batch)))
             for label, rival in rivals.items():
-                spent = min(timed(lambda: rival.similar_batch(batch, alpha, theta, weights))[0] for _ in range(2))  # noqa: B023
+                spent = cpu_seconds(lambda: rival.similar_batch(batch, alpha, theta, weights), 2)  # noqa: B023
                 series[group][label].append((theta, spent / len(batch) * 1e6))
         progress(f"Figure 14: theta {theta}")
     for group, lines in series.items():

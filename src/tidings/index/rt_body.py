@@ -100,7 +100,7 @@ def pack(entry_box: NDArray[np.float64]) -> Body:
     """A tree of entries 0..n-1, whose boxes are given in Hilbert order: consecutive entries share a leaf, leaves a parent."""
     if not len(entry_box):
         return empty_body()
-    sizes = [len(entry_box), *_level_sizes(len(entry_box))]
+    sizes = [len(entry_box), *level_sizes(len(entry_box))]
     body = _nodes(sum(sizes[1:]), entry_box)
     first_child, first_node = 0, 0
     for height, (children, nodes) in enumerate(pairwise(sizes)):
@@ -112,7 +112,7 @@ def pack(entry_box: NDArray[np.float64]) -> Body:
     return body
 
 
-def _level_sizes(entries: int) -> list[int]:
+def level_sizes(entries: int) -> list[int]:
     """The number of nodes of each level, leaves first, the root last."""
     levels = max(2, math.ceil(math.log(max(entries, 2)) / math.log(MOST) - 1e-9))
     fan_out = min(max(math.ceil(entries ** (1 / levels)), LEAST), MOST)
