@@ -306,3 +306,12 @@ TestTopic = TopicMachine.TestCase
 TestTopic.settings = FEW
 TestDurable = DurableMachine.TestCase
 TestDurable.settings = settings(FEW, max_examples=15)
+
+
+def test_a_batch_that_only_the_memtable_answers_is_in_order() -> None:
+    topic = td.Topic("t", SCHEMA)
+    for id in ("s3", "s1", "s2"):
+        topic.subscribe(id, "price < size" if id == "s1" else "price < 4", time=0)
+    found = topic.match_batch([{"id": "e1", "price": 1, "size": 2}, {"id": "e2", "price": 2, "size": 3}], time=0)
+    assert found["event"].to_pylist() == ["e1"] * 3 + ["e2"] * 3
+    assert found["subscription"].to_pylist() == ["s1", "s2", "s3"] * 2

@@ -93,7 +93,7 @@ def match_table(
         if parts
         else table_of(np.empty(0, np.int32), pa.array([], pa.string()), np.empty(0))
     )
-    if len(parts) > 1 and k is None:
+    if (others or len(parts) > 1) and k is None:
         table = table.sort_by([(ROW, "ascending"), ("subscription", "ascending")])
     if k is not None:
         table = best(table, k)
