@@ -7,7 +7,7 @@
 
 Opening maps the newest manifest's segments and applies what the registry holds after its change number. A file that is missing or
 damaged is reported (StorageWarning), and the segments are rebuilt from the registry. One process may write; others open the same
-folder with `mode="r"` and see it as it was when they opened it.
+folder with `mode="r"` and see it as it was when they opened it. docs/durability.md says what is promised.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from __future__ import annotations
 import fcntl
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tidings.engine.manifest import (
     NEWEST,
     Manifest,
+    last_number,
     load_manifest,
     load_segment,
     load_vocabularies,
@@ -29,16 +31,23 @@ from tidings.engine.manifest import (
     save_manifest,
     save_vocabularies,
 )
+from tidings.engine.outbox import Outbox
+from tidings.engine.pruning import prune, pruned_to
 from tidings.engine.recovery import catch_up, restore_publisher
 from tidings.engine.registry import FORMAT, Registry, set_meta
-from tidings.engine.registry_journal import ReadOnlyJournal, RegistryJournal
+from tidings.engine.registry_journal import RegistryJournal
+from tidings.engine.results import Notification
 from tidings.engine.segment import Segment
 from tidings.engine.store import Snapshot
 from tidings.engine.topic import Topic
 from tidings.errors import SchemaError, StorageError, StorageWarning
+from tidings.model.arrays import EventColumns
+from tidings.model.event import Event
 from tidings.model.schema import Attribute, Schema
 
 REGISTRY = "registry.sqlite"
+READER_TRIES = 4
+"""A writer may replace a manifest and its files while a reader is about to map them; the reader then looks again."""
 
 
 def open_topic(
@@ -63,15 +72,15 @@ def open_topic(
         except OSError as error:
             raise StorageError(f"cannot make a topic in {folder}: {error.strerror}") from error
         lock = lock_folder(folder)
-    registry = Registry(folder / REGISTRY, readonly=mode == "r")
-    try:
-        name, schema, key = agree(registry, folder, name, schema, key)
-        return DurableTopic(folder, registry, lock, name, schema, key)
-    except BaseException:
-        registry.close()
+    with ExitStack() as undo:
         if lock is not None:
-            lock.close()
-        raise
+            undo.callback(lock.close)
+        registry = Registry(folder / REGISTRY, readonly=mode == "r")
+        undo.callback(registry.close)
+        name, schema, key = agree(registry, folder, name, schema, key)
+        topic = DurableTopic(folder, registry, lock, name, schema, key)
+        undo.pop_all()
+    return topic
 
 
 def lock_folder(folder: Path) -> IO[str]:
@@ -86,9 +95,12 @@ def lock_folder(folder: Path) -> IO[str]:
         holder = file.read().strip() or "another process"
         file.close()
         raise StorageError(f"{folder} is being written by process {holder}; open it with mode='r' to read beside it") from None
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
+    try:
+        os.ftruncate(file.fileno(), 0)
+        os.write(file.fileno(), str(os.getpid()).encode())
+    except OSError as error:
+        file.close()
+        raise StorageError(f"cannot write {folder / 'writer.lock'}: {error.strerror}") from error
     return file
 
 
@@ -98,8 +110,8 @@ def agree(
     """What the folder says and what the caller says of the topic, which must not differ."""
     meta = registry.meta()
     if not meta:
-        assert name is not None
-        assert schema is not None
+        if name is None or schema is None or registry.readonly:
+            raise StorageError(f"{folder} holds no topic; to make one give a name and a schema")
         made = schema if isinstance(schema, Schema) else Schema(schema)
         with registry.transaction() as db:
             set_meta(db, format=FORMAT, name=name, schema=made.to_dict(), key=key, seq=0)
@@ -116,34 +128,49 @@ def agree(
     return meta["name"], kept, meta["key"]
 
 
-class DurableTopic(Topic):
+class DurableTopic(Outbox, Topic):
     def __init__(self, folder: Path, registry: Registry, lock: IO[str] | None, name: str, schema: Schema, key: str | None) -> None:
         super().__init__(name, schema, key=key)
         self.folder = folder
         self.registry = registry
+        self.journal = RegistryJournal(registry)
         self._lock = lock
-        self._number = 0
+        self._number = last_number(folder) if lock is not None else 0
         self._load()
-        self.journal = RegistryJournal(registry) if lock is not None else ReadOnlyJournal(registry)
-        if lock is not None:
-            self.store.on_packed = self._save
 
     def _load(self) -> None:
         """Map the newest manifest if all its files are sound, and apply what came after it."""
+        tries = 1 if self._lock is not None else READER_TRIES
+        while True:
+            tries -= 1
+            with self.registry.reading():
+                problem = self._map_newest()
+                if problem is None or not tries:
+                    mapped = self.store.snapshot
+                    catch_up(self)
+                    self.publisher = restore_publisher(self, self.registry)
+                    break
+        if problem is not None:
+            warnings.warn(f"{problem}; rebuilding the segments from the registry", StorageWarning, stacklevel=4)
+        if self._lock is not None:
+            self.store.keep(self._save, mapped)
+
+    def _map_newest(self) -> StorageError | None:
+        """Why the newest manifest cannot be used, if it cannot. It is read after the registry's state was fixed, see `pruning`."""
         if (self.folder / NEWEST).exists():
             try:
                 self._map(load_manifest(self.folder))
             except StorageError as error:
-                warnings.warn(f"{error}; rebuilding the segments from the registry", StorageWarning, stacklevel=4)
-        catch_up(self)
-        self.publisher = restore_publisher(self, self.registry)
+                return error
+        return None
 
     def _map(self, manifest: Manifest) -> None:
+        if not pruned_to(self.registry) <= manifest.seq <= self.registry.last_seq():
+            raise StorageError(f"{self.folder / NEWEST} is of change {manifest.seq}, which does not fit the registry beside it")
         vocabularies = load_vocabularies(self.schema, self.folder / manifest.vocabulary)
         segments = [load_segment(self.schema, self.folder, file, live) for file, live in manifest.segments]
         self.use(vocabularies)
         self.store.adopt(Snapshot(tuple(segments), manifest.seq))
-        self._number = manifest.number
 
     def _save(self, snapshot: Snapshot) -> None:
         """Write the segments that are new and a manifest of `snapshot`, which has everything in segments."""
@@ -161,6 +188,7 @@ class DurableTopic(Topic):
             self.folder,
             Manifest(self._number, snapshot.seq, self.name, self.schema.to_dict(), self.key, tuple(entries), vocabulary),
         )
+        prune(self.registry, snapshot.seq)
 
     def _save_live(self, segment: Segment, seq: int, place: int) -> str | None:
         live = segment.live(seq)
@@ -169,6 +197,14 @@ class DurableTopic(Topic):
         file = f"segments/{self._number:08d}-{place}.live"
         save_live(self.folder / file, segment, seq)
         return file
+
+    def _publish(self, events: Sequence[Event], columns: EventColumns, time: Any) -> list[Notification]:
+        self.registry.must_be_writable()
+        return super()._publish(events, columns, time)
+
+    def advance(self, time: Any) -> list[Notification]:
+        self.registry.must_be_writable()
+        return super().advance(time)
 
     def abandon(self) -> None:
         """Let go of the folder as a killed process would: nothing is packed, nothing is saved."""
@@ -179,6 +215,8 @@ class DurableTopic(Topic):
 
     def close(self) -> None:
         """Pack what is new, write the manifest, and let go of the folder."""
+        if self._lock is not None and self._lock.closed:
+            return
         try:
             if self._lock is not None:
                 self.store.flush()

@@ -62,8 +62,10 @@ def read_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, Any], dic
     """Facts and arrays (read-only maps). Size and header are always checked; `verify` reads every array to check its sum."""
     try:
         whole = np.memmap(path, np.uint8, "r")
-    except (OSError, ValueError) as error:
-        raise StorageError(f"cannot read {path}: {error}") from error
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise StorageError(f"{path} is damaged: it is empty") from error
     header, at = _read_header(path, whole)
     arrays: dict[str, NDArray[Any]] = {}
     for name, entry in header["arrays"].items():

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    def put(self, seq: int, subscription: Subscription) -> None:
-        """A subscription was set."""
+    def put(self, seq: int, subscription: Subscription, *, same_window: bool = False) -> None:
+        """A subscription was set; `same_window` if it goes on with the window that it had."""
 
     def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int) -> None:
         """A table of subscriptions was set."""

@@ -2,14 +2,17 @@
 
 `manifest-N.json` names the segments, the removals in each (a bitmap of the live), the vocabularies and the change number;
 `manifest.json` is a copy of the newest. Everything is derived from the registry. A reader needs only the folder and, to see the
-same subscriptions again, N. The files of the last KEPT manifests stay; a reader that has mapped an older one keeps its pages.
+same subscriptions again, N. The files of the last KEPT manifests stay; a reader that has mapped an older one keeps its pages. A
+number is used once, also when what it was given to never became a manifest. `crc` is the CRC-32 of all other fields.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time as wall_clock
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -47,31 +50,55 @@ class Manifest:
 
 def save_manifest(folder: Path, manifest: Manifest) -> None:
     """Make `manifest` the newest, and drop files that only manifests older than the last KEPT name."""
+    fields = asdict(manifest)
+    text = json.dumps({**fields, "crc": _checksum(fields)})
     for name in (f"manifest-{manifest.number:08d}.json", NEWEST):
         partial = folder / f"{name}.partial"
         try:
             with partial.open("w") as file:
-                json.dump(asdict(manifest), file)
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             partial.rename(folder / name)
+            sync_folder(folder)
         except OSError as error:
+            partial.unlink(missing_ok=True)
             raise StorageError(f"cannot write {folder / name}: {error.strerror or error}") from error
-    sync_folder(folder)
-    _drop_unused(folder)
+    try:
+        _drop_unused(folder)
+    except OSError as error:
+        raise StorageError(f"cannot remove what is no longer used from {folder}: {error.strerror or error}") from error
 
 
 def load_manifest(folder: Path, number: int | None = None) -> Manifest:
     path = folder / (NEWEST if number is None else f"manifest-{number:08d}.json")
     try:
-        fields = json.loads(path.read_text())
+        return _manifest(path)
     except OSError as error:
         raise StorageError(f"{folder} holds no {path.name}: {error.strerror}; is it the folder of a topic?") from error
-    except ValueError as error:
-        raise StorageError(f"{path} is damaged: {error}") from error
-    if fields.get("format") != FORMAT:
-        raise StorageError(f"{path} has format {fields.get('format')}; this version of tidings reads format {FORMAT}")
+
+
+def _manifest(path: Path) -> Manifest:
+    try:
+        fields = json.loads(path.read_bytes())
+        crc = fields.pop("crc")
+    except (ValueError, TypeError, AttributeError, KeyError):
+        raise StorageError(f"{path} is damaged: it is not a manifest with a check sum") from None
+    if crc != _checksum(fields):
+        raise StorageError(f"{path} is damaged: it does not have the check sum it was written with")
+    if fields["format"] != FORMAT:
+        raise StorageError(f"{path} has format {fields['format']}; this version of tidings reads format {FORMAT}")
     return Manifest(**{**fields, "segments": tuple((file, live) for file, live in fields["segments"])})
+
+
+def _checksum(fields: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(fields, sort_keys=True).encode())
+
+
+def last_number(folder: Path) -> int:
+    """The highest number that any file here was given."""
+    names = [path.name for place in (folder, folder / "segments") for path in place.iterdir()]
+    return max((int(found[1]) for name in names if (found := re.match(r"(?:manifest-)?(\d{8})\b", name))), default=0)
 
 
 def _drop_unused(folder: Path) -> None:
@@ -79,14 +106,19 @@ def _drop_unused(folder: Path) -> None:
     kept = {*numbered[-KEPT:], *(folder / f"manifest-{number:08d}.json" for number in pinned(folder))}
     used = set()
     for path in numbered:
-        if path not in kept:
-            path.unlink(missing_ok=True)
-            continue
-        fields = json.loads(path.read_text())
-        used |= {name for pair in fields["segments"] for name in pair if name} | {fields["vocabulary"]}
+        try:
+            manifest = _manifest(path) if path in kept else None
+        except StorageError:
+            manifest = None
+        if manifest is None:
+            path.unlink()
+        else:
+            used |= {name for pair in manifest.segments for name in pair if name} | {manifest.vocabulary}
+    for path in folder.glob("manifest*.partial"):
+        path.unlink()
     for path in (folder / "segments").iterdir():
         if f"segments/{path.name}" not in used:
-            path.unlink(missing_ok=True)
+            path.unlink()
 
 
 def pinned(folder: Path) -> set[int]:

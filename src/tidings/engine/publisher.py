@@ -63,8 +63,7 @@ class Publisher:
 
     def change(self, before: Subscription, after: Subscription, time: int) -> list[Notification]:
         """An update keeps the window and what it has delivered, unless the window itself is another; a board starts anew."""
-        ranking = ("k", "window", "by", "error", "since")
-        if self.boards is None and all(getattr(before, name) == getattr(after, name) for name in ranking):
+        if self.boards is None and same_window(before, after):
             return []
         self.deactivate(before.id)
         return self.activate(after, time)
@@ -132,6 +131,11 @@ class Publisher:
             self.boards.publish_batch([(event.id, event.values) for event in self.events])
             for subscription in subscriptions:
                 self.activate(subscription, 0)
+
+
+def same_window(before: Subscription, after: Subscription) -> bool:
+    """Whether an update leaves the window, and what it has delivered, as it was."""
+    return all(getattr(before, name) == getattr(after, name) for name in ("k", "window", "by", "error", "since"))
 
 
 def is_ranked(subscription: Subscription) -> bool:

@@ -11,13 +11,15 @@
 | `state`        | a subscription's window, or any other named state that must survive, as bytes                      |
 
 A batch of changes is one transaction and has one sequence number. A change is acknowledged only after its commit.
-`synchronous=FULL`, so a commit survives power loss as far as the disk keeps its word.
+`synchronous=FULL`, so a commit survives power loss as far as the disk keeps its word. Threads of one process take turns.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,38 +45,56 @@ CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body BLOB NOT NULL) WIT
 class Registry:
     def __init__(self, path: Path, *, readonly: bool = False) -> None:
         self.path = path
-        mode = "ro" if readonly else "rwc"
+        self.readonly = readonly
+        self._turn = threading.RLock()
         try:
-            self._db = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode={mode}", uri=True, check_same_thread=False, isolation_level=None
-            )
+            self._db = sqlite3.connect(_address(path, readonly), uri=True, check_same_thread=False, isolation_level=None)
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot open the registry {path}: {error}") from error
+        try:
             self._db.execute("PRAGMA busy_timeout = 10000")
             if not readonly:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA synchronous = FULL")
                 self._db.executescript(TABLES)
         except sqlite3.Error as error:
+            self._db.close()
             raise StorageError(f"cannot open the registry {path}: {error}") from error
+
+    def must_be_writable(self) -> None:
+        if self.readonly:
+            raise StorageError(f"{self.path.parent} was opened with mode='r': it can be read, not changed")
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """One batch of changes: all of it is committed when the block ends, none of it when the block raises."""
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
+        self.must_be_writable()
+        with self._turn:
             try:
+                self._db.execute("BEGIN IMMEDIATE")
                 yield self._db
-            except BaseException:
+                self._db.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise StorageError(f"the registry {self.path} did not take the change, nothing was applied: {error}") from error
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Everything read in the block is of one state, that of its beginning, whatever another process writes meanwhile."""
+        with self._turn:
+            self.read("BEGIN")
+            try:
+                self.read("SELECT count(*) FROM meta")
+                yield
+            finally:
                 self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise StorageError(f"the registry {self.path} did not take the change, nothing was applied: {error}") from error
 
     def read(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
         try:
-            return self._db.execute(query, parameters).fetchall()
+            with self._turn:
+                return self._db.execute(query, parameters).fetchall()
         except sqlite3.Error as error:
             raise StorageError(f"the registry {self.path} cannot be read: {error}") from error
 
@@ -89,6 +109,13 @@ class Registry:
 
     def close(self) -> None:
         self._db.close()
+
+
+def _address(path: Path, readonly: bool) -> str:
+    """Where nothing may be written, SQLite cannot make the files that readers beside a writer need; nor can there be a writer."""
+    writable = os.access(path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+    alone = readonly and not writable and not path.with_name(path.name + "-wal").exists()
+    return f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{'&immutable=1' if alone else ''}"
 
 
 def set_meta(db: sqlite3.Connection, **values: Any) -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tidings.engine.journal import Journal
 from tidings.engine.publisher import Publisher
+from tidings.engine.recovery import restore_publisher
 from tidings.engine.registry import Registry, put_chunk, put_gone, put_subscriptions, set_meta
 from tidings.engine.results import Notification
-from tidings.errors import StorageError
 from tidings.model.event import Event, event_to_record
 from tidings.model.subscription import Subscription, to_record
+
+if TYPE_CHECKING:
+    from tidings.engine.topic import Topic
 
 
 def chunk_body(table: pa.Table, since: int) -> pa.Buffer:
@@ -29,11 +33,12 @@ class RegistryJournal(Journal):
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
 
-    def put(self, seq: int, subscription: Subscription) -> None:
+    def put(self, seq: int, subscription: Subscription, *, same_window: bool = False) -> None:
         with self.registry.transaction() as db:
             put_gone(db, seq, [subscription.id])
             put_subscriptions(db, seq, [(subscription.id, json.dumps(to_record(subscription)))])
-            db.execute("DELETE FROM state WHERE name = ?", (subscription.id,))
+            if not same_window:
+                db.execute("DELETE FROM state WHERE name = ?", (subscription.id,))
             set_meta(db, seq=seq)
 
     def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int) -> None:
@@ -62,30 +67,8 @@ class RegistryJournal(Journal):
             db.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", publisher.changed_state())
             set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)
 
-    def close(self) -> None:
-        self.registry.close()
-
-
-class ReadOnlyJournal(Journal):
-    """Refuses every change."""
-
-    def __init__(self, registry: Registry) -> None:
-        self.registry = registry
-
-    def put(self, seq: int, subscription: Subscription) -> None:
-        self._refuse()
-
-    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int) -> None:
-        self._refuse()
-
-    def removed(self, seq: int, ids: Sequence[str]) -> None:
-        self._refuse()
-
-    def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
-        self._refuse()
-
-    def _refuse(self) -> None:
-        raise StorageError(f"{self.registry.path.parent} was opened with mode='r': it can be read, not changed")
+    def restored(self, topic: Topic) -> Publisher:
+        return restore_publisher(topic, self.registry)
 
     def close(self) -> None:
         self.registry.close()

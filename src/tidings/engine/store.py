@@ -83,6 +83,12 @@ class Store:
         """Begin with these segments; nothing else is there yet."""
         self.snapshot = self._packed = self._last_saved = snapshot
 
+    def keep(self, save: Callable[[Snapshot], None], saved: Snapshot) -> None:
+        """From now on `save` what is packed; `saved` is on disk already."""
+        self.settle()
+        with self.lock:
+            self.on_packed, self._last_saved = save, saved
+
     def __len__(self) -> int:
         with self.lock:
             return len(self.memtable) + sum(len(segment.live(self.snapshot.seq)) for segment in self.snapshot.segments)
@@ -214,11 +220,12 @@ class Store:
         """Turn the memtable into a segment, and wait until a durable topic has written it."""
         with self.lock:
             self._pack()
-            self._background(self._saved)
+            self._background(self._tidy)
         self.settle()
 
     def _pack(self) -> None:
         if not len(self.memtable):
+            self._packed = self.snapshot
             return
         rows = rows_of(self.schema, self.vocabularies, list(self.memtable.subscriptions.values()))
         added = Segment.build(self.schema, rows, self.statistics, self.snapshot.seq)
@@ -236,7 +243,7 @@ class Store:
         with self.lock:
             due = due_for_merge(self.snapshot)
         while len(due) > 1:
-            self.merge(due)
+            self._merge(due)
             with self.lock:
                 due = due_for_merge(self.snapshot)
         self._saved()
@@ -244,7 +251,7 @@ class Store:
     def _saved(self) -> None:
         with self.lock:
             packed = self._packed
-        if packed is not self._last_saved:
+        if packed != self._last_saved:
             self.on_packed(packed)
             self._last_saved = packed
 
@@ -257,7 +264,12 @@ class Store:
         if self._work is not None:
             self._work.result()
 
-    def merge(self, inputs: Sequence[Segment] | None = None) -> None:
+    def merge(self) -> None:
+        """Make one segment of all, and wait for it. The one worker merges: two at a time could take up the same segment."""
+        self._background(self._merge)
+        self.settle()
+
+    def _merge(self, inputs: Sequence[Segment] | None = None) -> None:
         """Make one segment of `inputs`, all segments if not given. Runs beside matching and changes."""
         with self.lock:
             self._pack()

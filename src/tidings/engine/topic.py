@@ -20,7 +20,7 @@ from tidings.engine.journal import Journal
 from tidings.engine.matching import by_event, match_list, match_table
 from tidings.engine.moving import moved
 from tidings.engine.planner import Statistics
-from tidings.engine.publisher import Publisher, is_ranked
+from tidings.engine.publisher import Publisher, is_ranked, same_window
 from tidings.engine.relaxed import relaxed_list, relaxed_table
 from tidings.engine.results import Match, Notification, instant
 from tidings.engine.rows import rows_of_batch
@@ -143,7 +143,7 @@ class Topic:
         if after.by is not None:
             relevance_of(self.schema, after.by)
         seq = self.store.snapshot.seq + 1
-        self.journal.put(seq, after)
+        self.journal.put(seq, after, same_window=same_window(before, after))
         self.store.put(seq, [after])
         return self.publisher.change(before, after, now)
 
