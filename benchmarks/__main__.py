@@ -1,0 +1,13 @@
+"""`python -m benchmarks [name ...]`: run the named benchmarks, all if none is named."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+NAMES = ("compile", "kernels", "engine", "ranked", "motree", "rttree", "topkw", "range_topk", "spark")
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or NAMES:
+        print(f"== {name}", flush=True)
+        importlib.import_module(f"benchmarks.{name}").main()

@@ -1,0 +1,224 @@
+"""The engine end to end, Arrow or dict in, Arrow or matches out, beside its peers in the same run.
+
+    python -m benchmarks.engine [--full]
+
+Workloads are those of `benchmarks.workloads`; times are process CPU time, the least of three. Default sizes are a tenth (100k,
+words-box 1M); `--full` takes 1M and 10M. Peers: a NumPy columnar scan and DuckDB on a few events (ranges-place), shapely's
+STRtree with argpartition and `rtree` (boxes-top10). Results go to benchmarks/results/engine.json, from which README takes its
+figure.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import rtree
+import shapely
+
+import tidings as td
+from benchmarks import workloads
+from benchmarks.workloads import Workload
+from experiments.report import cpu_seconds, markdown, provenance
+
+RESULT = Path(__file__).parent / "results" / "engine.json"
+SCANNED = 20
+
+
+def topic_of(workload: Workload) -> td.Topic:
+    topic = td.Topic(workload.name, workload.schema)
+    topic.subscribe_many(workload.subscriptions, time=0)
+    topic.match_batch(workload.events.slice(0, 200), time=0)
+    return topic
+
+
+def dicts(events: pa.Table, n: int) -> list[dict[str, Any]]:
+    return [{name: value for name, value in event.items() if value is not None} for event in events.slice(0, n).to_pylist()]
+
+
+def matching(workload: Workload) -> dict[str, Any]:
+    """Batch and single matching, and memory in all."""
+    topic = topic_of(workload)
+    n, m = len(workload.subscriptions), len(workload.events)
+    batch = cpu_seconds(lambda: topic.match_batch(workload.events, time=0))
+    matches = len(topic.match_batch(workload.events, time=0))
+    singles = dicts(workload.events, 2000)
+    topic.match(singles[0], time=0)
+    single = cpu_seconds(lambda: [topic.match(event, time=0) for event in singles])
+    return {
+        "workload": workload.name,
+        "subscriptions": n,
+        "matches an event": matches / m,
+        "batch us an event": batch / m * 1e6,
+        "events a second": m / batch,
+        "single us": single / len(singles) * 1e6,
+        "bytes a subscription": topic.stats()["bytes"] / n,
+    }
+
+
+def scan(workload: Workload) -> dict[str, Any]:
+    """The same matches by a NumPy columnar scan and by DuckDB, on a few events; ratios against the batch figure."""
+    names = [name.removesuffix(".lo") for name in workload.subscriptions.column_names if name.endswith(".lo")]
+    columns = {}
+    for name in names:
+        low, high = (workload.subscriptions[f"{name}.{end}"].to_numpy() for end in ("lo", "hi"))
+        columns[name] = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high), np.isnan(low)
+    box = np.stack(workload.subscriptions["place.box"].combine_chunks().flatten().to_numpy().reshape(-1, 4).T)
+    events = dicts(workload.events, SCANNED)
+
+    def scanned() -> list[int]:
+        counts = []
+        for event in events:
+            x, y = event["place"]["x"], event["place"]["y"]
+            hit = (box[0] <= x) & (x <= box[2]) & (box[1] <= y) & (y <= box[3])
+            for name, (low, high, free) in columns.items():
+                hit &= free if name not in event else (low <= event[name]) & (event[name] <= high)
+            counts.append(int(hit.sum()))
+        return counts
+
+    topic = topic_of(workload)
+    assert scanned() == [len(topic.match(event, time=0)) for event in events], "the scan and the engine disagree"
+    database = duckdb.connect()
+    database.execute("SET threads = 1")
+    flat = workload.subscriptions.select([c for c in workload.subscriptions.column_names if c != "place.box"])
+    for side, corner in zip(("x0", "y0", "x1", "y1"), box, strict=True):
+        flat = flat.append_column(side, pa.array(corner))
+    database.register("arrow_subscriptions", flat)
+    database.execute("CREATE TABLE subscriptions AS SELECT * FROM arrow_subscriptions")
+
+    def queried() -> list[int]:
+        counts = []
+        for event in events:
+            x, y = event["place"]["x"], event["place"]["y"]
+            where = [f"x0 <= {x} AND x1 >= {x} AND y0 <= {y} AND y1 >= {y}"]
+            for name in names:
+                value = event.get(name)
+                between = f'("{name}.lo" <= {value} AND "{name}.hi" >= {value})'
+                where.append(f'("{name}.lo" IS NULL{"" if value is None else f" OR {between}"})')
+            counts.append(database.execute(f"SELECT count(*) FROM subscriptions WHERE {' AND '.join(where)}").fetchone()[0])
+        return counts
+
+    assert queried() == scanned(), "DuckDB and the scan disagree"
+    ours = cpu_seconds(lambda: topic.match_batch(workload.events, time=0)) / len(workload.events)
+    numpy_scan, query = cpu_seconds(scanned) / SCANNED, cpu_seconds(queried) / SCANNED
+    return {
+        "workload": workload.name,
+        "tidings us": ours * 1e6,
+        "NumPy scan us": numpy_scan * 1e6,
+        "scan / tidings": numpy_scan / ours,
+        "DuckDB us": query * 1e6,
+        "DuckDB / tidings": query / ours,
+    }
+
+
+def best_boxes(n: int, events: int, side: float, k: int = 10) -> dict[str, Any]:
+    """The ten best of the boxes round a point: STRtree and rtree find all and select, tidings finds them in order of score."""
+    workload = workloads.scored_boxes(n, events, side)
+    topic = topic_of(workload)
+    corners = workload.subscriptions["place.box"].combine_chunks().flatten().to_numpy().reshape(-1, 4)
+    score = workload.subscriptions["score"].to_numpy()
+    where = np.array([(e["place"]["x"], e["place"]["y"]) for e in workload.events.to_pylist()])
+    tree = shapely.STRtree(shapely.box(*corners.T))
+    spatial = rtree.index.Index((i, tuple(box), None) for i, box in enumerate(corners.tolist()))
+
+    def select(found: np.ndarray) -> np.ndarray:
+        best = found if len(found) <= k else found[np.argpartition(-score[found], k)[:k]]
+        return best[np.argsort(-score[best])]
+
+    def by_strtree() -> list[np.ndarray]:
+        return [select(tree.query(shapely.Point(x, y))) for x, y in where]
+
+    def by_rtree() -> list[np.ndarray]:
+        return [select(np.fromiter(spatial.intersection((x, y, x, y)), np.int64)) for x, y in where[:200]]
+
+    ours = topic.match_batch(workload.events, k, time=0)
+    names = workload.subscriptions["id"].to_pylist()
+    assert ours["subscription"].to_pylist() == [names[i] for found in by_strtree() for i in found], "the answers differ"
+    ids = topic.match_batch(workload.events.slice(0, 200), time=0)
+    mine = cpu_seconds(lambda: topic.match_batch(workload.events, k, time=0)) / events
+    peer, other = cpu_seconds(by_strtree) / events, cpu_seconds(by_rtree) / 200
+    return {
+        "workload": "boxes-top10",
+        "matches an event": len(ids) / 200,
+        "tidings us": mine * 1e6,
+        "STRtree us": peer * 1e6,
+        "STRtree / tidings": peer / mine,
+        "rtree / tidings": other / mine,
+    }
+
+
+def changes(n: int) -> list[dict[str, Any]]:
+    """What a change costs, and what matching costs after as many random updates as there are subscriptions."""
+    workload = workloads.ranges_place(n, 20_000)
+    topic = topic_of(workload)
+    fresh = cpu_seconds(lambda: topic.match_batch(workload.events, time=0))
+    ids = workload.subscriptions["id"].to_pylist()
+    rng = np.random.default_rng(1)
+    some = [ids[i] for i in rng.choice(n, 2000, replace=False)]
+    moves = [(id, tuple(point)) for id, point in zip(some, rng.random((2000, 2)).tolist(), strict=True)]
+    topic.move(*moves[0])
+    rows = [{"act": "move a subscriber", "us": cpu_seconds(lambda: [topic.move(*move) for move in moves], 1) / 2000 * 1e6}]
+    filter = "a2 BETWEEN 0.2 AND 0.7 AND a3 <= 0.5 AND S_INTERSECTS(place, BBOX(0.4, 0.4, 0.41, 0.41)) AND a5 > 0.1 AND a6 < 0.9"
+    rows.append(
+        {"act": "subscribe, CQL2 text", "us": cpu_seconds(lambda: [topic.subscribe(f"n{i}", filter) for i in range(1000)], 1) * 1e3}
+    )
+    rows.append({"act": "unsubscribe", "us": cpu_seconds(lambda: [topic.unsubscribe(f"n{i}") for i in range(1000)], 1) * 1e3})
+    for _ in range(n // 20_000):
+        topic.subscribe_many(workload.subscriptions.take(np.unique(rng.choice(n, 20_000))), time=0)
+    topic.store.settle()
+    worn = cpu_seconds(lambda: topic.match_batch(workload.events, time=0))
+    rows.append({"act": f"match_batch after {n:,} updates / fresh", "ratio": worn / fresh})
+    return rows
+
+
+def durable(n: int) -> list[dict[str, Any]]:
+    workload = workloads.words_box(n, 100)
+    folder = Path(tempfile.mkdtemp())
+    try:
+        topic = td.open(folder / "topic", "t", workload.schema)
+        topic.subscribe_many(workload.subscriptions.slice(0, 1000), time=0)
+        load = cpu_seconds(lambda: topic.subscribe_many(workload.subscriptions, time=0), 1)
+        topic.close()
+        begin = time.perf_counter()
+        with td.open(folder / "topic") as again:
+            opened = time.perf_counter() - begin
+            assert len(again) == n
+    finally:
+        shutil.rmtree(folder)
+    return [{"act": "durable bulk load", "subscriptions a second": n / load}, {"act": "open (wall clock)", "seconds": opened}]
+
+
+def main(full: bool = False) -> None:
+    n, most = (1_000_000, 10_000_000) if full else (100_000, 1_000_000)
+    results: dict[str, list[dict[str, Any]]] = {"matching": [], "peers": [], "best": [], "changes": [], "durable": []}
+    for make, size in (
+        (workloads.ranges_place, n),
+        (workloads.ranges, n),
+        (workloads.words_box, n),
+        (workloads.words_box, most),
+        (workloads.mixed, n),
+    ):
+        results["matching"].append(matching(make(size, 20_000 if make is not workloads.mixed else 1000)))
+        print(results["matching"][-1], flush=True)
+    results["peers"].append(scan(workloads.ranges_place(n, 20_000)))
+    print(results["peers"][-1], flush=True)
+    for side in (0.0198, 0.1885):
+        results["best"].append(best_boxes(100_000, 2000, side))
+        print(results["best"][-1], flush=True)
+    results["changes"] = changes(n)
+    results["durable"] = durable(n)
+    for name, rows in results.items():
+        print(f"\n{name}\n{markdown(rows)}")
+    RESULT.write_text(json.dumps({"run": provenance(), **results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main("--full" in sys.argv)

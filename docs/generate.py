@@ -1,0 +1,8 @@
+"""`make docs`: write anew the pages that are made from the code."""
+
+from __future__ import annotations
+
+from docs import generate_filters
+
+if __name__ == "__main__":
+    generate_filters.main()
