@@ -92,7 +92,7 @@ def paper_levels(levels: int = 4, stab_limit: float = 6.5) -> tuple[tuple[int, .
 
 
 def narrow_levels() -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Geometric levels for small areas in a large domain: 40 cells of 1/24 to one of 1. A value stabs about 6.5 of 63."""
+    """Geometric levels for small areas in a large domain: from 40 cells of 1/20 to one of 1. A value stabs 7.5 of 63."""
     counts = (40, 14, 6, 2, 1)
     return counts, (0.05, 0.125, 0.25, 0.625, 1.0)
 

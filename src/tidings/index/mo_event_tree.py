@@ -7,6 +7,9 @@ whose cells meet its intervals. Events that have expired are removed from the bu
 Cost, n events: search O(n x the product of the widths of the clause's intervals on the stacked axes) steps compared; insert and
 delete O(H + attributes), amortised.
 
+Events lie here as codes. Whoever inserts an event has its strings in the vocabularies before it is encoded, or clauses that
+name them later will not find it.
+
 Deviations: those of `mo_cells` and `mo_directory`; and an event whose box spans cells lives in the wide cell, which every search
 visits.
 """
@@ -73,7 +76,7 @@ Times = NDArray[np.int64]
 
 
 class MOEventTree:
-    def __init__(self, axes: Sequence[Axis], dimensions: int, height: int = 2, cells: Sequence[int] | None = None) -> None:
+    def __init__(self, axes: Sequence[Axis], dimensions: int, height: int = 3, cells: Sequence[int] | None = None) -> None:
         """`dimensions` is the width of `EventColumns.value`.
 
         The first `height` axes are stacked, in `cells` cells each; without them in 60 for the place and 10 for others.
@@ -233,11 +236,13 @@ def search_clauses(
 @borrowing_kernel
 def verify(query: ClauseRows, rows: EventRows, met: Names, found: int) -> int:
     """Keep, at the front of `met`, the seats whose events satisfy the query; how many. [motree, Alg. 1, lines 16-17]"""
+    width = rows.value.shape[1]
     kept = 0
     for i in range(found):
         if i + AHEAD < found:
             prefetch(rows.row, met[i + AHEAD])
-            prefetch(rows.value, met[i + AHEAD] * rows.value.shape[1])
+            for dimension in range(0, width, 8):
+                prefetch(rows.value, met[i + AHEAD] * width + dimension)
         row = rows.row[met[i]]
         word = rows.code[row.codes_at : row.codes_at + row.words]
         if holds(query, 0, rows.value[met[i]], row.xmin, row.ymin, row.xmax, row.ymax, word):
