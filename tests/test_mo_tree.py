@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from tidings.index.mo_axes import choose_axes
 from tidings.index.mo_cells import (
@@ -243,6 +243,12 @@ class LiveEvents(Base):
 TestSubscriptions = Subscriptions.TestCase
 TestLiveEvents = LiveEvents.TestCase
 TestSubscriptions.settings = TestLiveEvents.settings = settings(max_examples=50, stateful_step_count=12, deadline=None)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("machine", [Subscriptions, LiveEvents])
+def test_soak(machine):
+    run_state_machine_as_test(machine, settings=settings(max_examples=2000, stateful_step_count=50, deadline=None))
 
 
 def random_clauses(rng, count):
