@@ -49,7 +49,17 @@ CELLS_OF_VALUES = (
     "our BEQ-Tree's leaves shrink to a few hundred metres where events crowd, and its lists are compiled loops over sorted arrays; "
     "ten cells a side are squares of 10 km at any size. Finer cells for the place restore the order"
 )
+BUCKETS_NOT_CANDIDATES = (
+    "comparing steps makes a candidate nearly free, so time follows the buckets reached, and clauses spread over more of them the "
+    "more often they name an indexing attribute; the paper's own measure, candidates, stands in its own statement"
+)
 REASONS = {
+    ("Fig. 5: event matching", "MO-Tree by K_s"): BUCKETS_NOT_CANDIDATES,
+    ("event matching by alpha", "MO-Tree"): BUCKETS_NOT_CANDIDATES,
+    (
+        "Fig. 10",
+        "OpIndex",
+    ): "OpIndex appends to twenty lists and keeps nothing else; MO-Tree stores the clause, its name and its steps",
     ("Fig. 6: subscription matching", "BEQ-Tree"): CELLS_OF_VALUES,
     ("subscription matching at alpha = 0", "BEQ-Tree"): CELLS_OF_VALUES,
     ("Fig. 5: event matching", "R*-tree by K_s"): "bulk loading packs narrow boxes well, and more predicates make them narrower; "
@@ -305,15 +315,13 @@ def claims(report: Report, subs: dict, events: dict, subs_k: dict, events_k: dic
         for other, factor in printed.items():
             ratios = [getattr(run, what)[other] / getattr(run, what)["MO-Tree"] for run in runs.values()]
             fine = getattr(runs[largest], what)[other] / getattr(runs[largest], what)["MO-Tree, fine cells"]
-            measured = f"{ratios[-1]:,.3g} times at {largest:,} ({min(ratios):,.3g} to {max(ratios):,.3g} over all sizes); "
+            measured = f"{ratios[-1]:,.1f} times at {largest:,} ({min(ratios):,.1f} to {max(ratios):,.1f} over all sizes); "
             text = f"{figure}: MO-Tree is faster than {other} (paper: {factor:,} times)"
-            report.claim(text, min(ratios) > 1, f"{measured}with fine cells {fine:,.3g}", REASONS.get((figure, other), ""))
+            report.claim(text, min(ratios) > 1, f"{measured}with fine cells {fine:,.1f}", REASONS.get((figure, other), ""))
     insert = [run.insert["OpIndex"] / run.insert["MO-Tree"] for run in subs.values()]
-    report.claim(
-        "Fig. 10: MO-Tree inserts about as fast as OpIndex (paper: 0.98 times; taken as within a factor of 3)",
-        all(1 / 3 < ratio < 3 for ratio in insert),
-        f"{insert[-1]:.3g} times at {largest:,}",
-    )
+    text = "Fig. 10: MO-Tree inserts about as fast as OpIndex (paper: 0.98 times; taken as within a factor of 3)"
+    alike = all(1 / 3 < ratio < 3 for ratio in insert)
+    report.claim(text, alike, f"{min(insert):.3g} to {max(insert):.3g} times", REASONS[("Fig. 10", "OpIndex")])
     trend_claims(report, subs_k, events_k, subs_a, events_a)
     both = memory(subs, events)
     for other in list(both)[1:]:
@@ -338,20 +346,23 @@ def trend_claims(report: Report, subs_k: dict, events_k: dict, subs_a: dict, eve
             direction, holds = ("falls", many < few) if label in falls else ("rises", many > few)
             text = f"{figure} of {label} {direction} from K_s = 4 to 10"
             report.claim(text, holds, f"{few:.3g} ms to {many:.3g} ms", REASONS.get((figure, f"{label} by K_s"), ""))
+    few, many = (subs_k[k].work["MO-Tree: candidates"] for k in (4, 10))
+    report.claim("Fig. 5, in candidates: MO-Tree's candidates fall from K_s = 4 to 10", many < few, f"{few:,} to {many:,}")
+    popular, even = (subs_a[alpha].work["MO-Tree: candidates"] for alpha in (1.0, 0.0))
+    text = "Table 5, in candidates: MO-Tree's candidates grow when attributes are equally popular"
+    report.claim(text, even > popular, f"{popular:,} to {even:,}")
     for what, runs in (("event", subs_a), ("subscription", events_a)):
         popular, even = ends(runs, "MO-Tree", 1.0, 0.0)
-        report.claim(
-            f"Table 5: {what} matching of MO-Tree degrades when attributes are equally popular",
-            even > popular,
-            f"{popular:.3g} ms to {even:.3g} ms",
-        )
+        text = f"Table 5: {what} matching of MO-Tree degrades when attributes are equally popular"
+        why = REASONS.get((f"{what} matching by alpha", "MO-Tree"), "")
+        report.claim(text, even > popular, f"{popular:.3g} ms to {even:.3g} ms", why)
         for label in PRINTED[f"{what} matching"]:
             if label != "MO-Tree":
                 ratio = runs[0.0].match[label] / runs[0.0].match["MO-Tree"]
                 fine = runs[0.0].match[label] / runs[0.0].match["MO-Tree, fine cells"]
                 text = f"Table 5: at alpha = 0 MO-Tree's {what} matching is still faster than {label}"
                 why = REASONS.get((f"{what} matching at alpha = 0", label), "")
-                report.claim(text, ratio > 1, f"{ratio:.3g} times; with fine cells {fine:.3g}", why)
+                report.claim(text, ratio > 1, f"{ratio:,.1f} times; with fine cells {fine:,.1f}", why)
 
 
 if __name__ == "__main__":
