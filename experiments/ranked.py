@@ -2,8 +2,8 @@
 
 Every structure answers from compiled code in one batch call; times are process CPU time, the least of several runs, after the
 paper's warm-up queries. For more than one dimension the compiled Threshold Algorithm runs over prefixes of the d lists that double
-in length until the threshold is reached. The prefixes, and so the merging, are the same for every structure: a structure's time is
-its own retrieval and the least time measured for merging.
+in length until the threshold is reached. A structure's time is end to end, its retrieval and the merging; as merging is the same
+work for all and takes most of the time, retrieval alone is given beside it, and the claims are judged end to end.
 """
 
 from __future__ import annotations
@@ -79,25 +79,31 @@ def memory(report: Report, sizes: list[int]) -> None:
             }
     caption = "Table 2: memory in MB, of the index itself and with the 24 bytes an interval that all share (lo, hi, score)"
     report.table("table2_memory", list(rows.values()), caption)
-    segment = {name: min(own["Segment", n] / own[name, n] for n in sizes) for name in STRUCTURES if name != "Segment"}
-    report.claim(
-        "Table 2: the segment tree needs at least an order of magnitude more space than the others",
-        min(segment.values()) >= 10,
-        "at least " + ", ".join(f"{ratio:.0f} times {name}" for name, ratio in segment.items()) + ", columns not counted",
-        "its entries are 4-byte rows in flat arrays here, and the IR-tree copies ends and scores",
-    )
-    interval = [total["IR", n] / total["Interval", n] for n in sizes]
-    report.claim(
-        "Table 2: the IR-tree is at most twice as large as the interval tree",
-        max(interval) <= 2,
-        f"{min(interval):.2f} to {max(interval):.2f} times, columns included",
-        "its blocks keep float32 copies of the ends and the scores, the interval tree only rows",
-    )
+    judge_memory(report, sizes, own, total)
     sopt = max(own["SOPT-R", n] / n for n in sizes)
     report.claim(
         "Theorem 3.2: the SOPT-R-tree needs (1 + 2/(b - 1)) of the interval data",
         sopt <= 12 * 65 / 63,
         f"{sopt:.2f} bytes an interval for 12 of data",
+    )
+
+
+def judge_memory(report: Report, sizes: list[int], own, total) -> None:
+    """Both accountings stand beside each other; a claim holds only if it holds in both."""
+    others = [name for name in STRUCTURES if name != "Segment"]
+    alone, whole = (min(part["Segment", n] / part[name, n] for n in sizes for name in others) for part in (own, total))
+    report.claim(
+        "Table 2: the segment tree needs at least an order of magnitude more space than the others",
+        min(alone, whole) >= 10,
+        f"at least {alone:.1f} times the next largest by the index alone, {whole:.1f} times with columns",
+        "its entries are 4-byte rows in flat arrays here, and the IR-tree copies ends and scores",
+    )
+    alone, whole = (max(part["IR", n] / part["Interval", n] for n in sizes) for part in (own, total))
+    report.claim(
+        "Table 2: the IR-tree is at most twice as large as the interval tree",
+        max(alone, whole) <= 2,
+        f"{alone:.1f} times by the index alone, {whole:.2f} times with columns",
+        "its blocks keep float32 copies of the ends and the scores, the interval tree here only 4-byte rows",
     )
 
 
@@ -130,7 +136,7 @@ def getnext_calls(report: Report, parameters: Parameters) -> None:
     fastest = [c for c in calls if at["SOPT-R"][c] == min(at[name][c] for name in five)]
     gain = max(min(at[name][c] for name in five if name != "SOPT-R") / at["SOPT-R"][c] for c in calls)
     report.claim(
-        "Figure 6: the SOPT-R-tree is always the most efficient, up to 2 times faster than the next",
+        "Figure 6: the SOPT-R-tree is always the most efficient (up to 2 times in the paper)",
         fastest == calls,
         f"fastest at {len(fastest)} of {len(calls)} counts; up to {gain:.1f} times faster than the next",
         "" if fastest == calls else "the segment tree reads its lists without testing anything, at the price of its memory",
@@ -210,7 +216,7 @@ def relaxed_times(parameters: Parameters) -> tuple[dict[str, float], dict[str, f
     """(ms a query for each structure, ms of it in the indexes, entries read a query)."""
     load = generate(parameters)
     q = load.query[parameters.warm_up :]
-    retrieval, merging, reads = {}, [], 0.0
+    times, retrieval, reads = {}, {}, 0.0
     for name, build in STRUCTURES.items():
         indexes = [build(load.lo[j], load.hi[j], load.score[j]) for j in range(parameters.dimensions)]
         threshold_batch(indexes, load, load.query[:5], parameters.k)
@@ -218,11 +224,10 @@ def relaxed_times(parameters: Parameters) -> tuple[dict[str, float], dict[str, f
         for _ in range(3 if parameters.dimensions <= 4 else 2):
             start = time.process_time()
             read, seconds = threshold_batch(indexes, load, q, parameters.k)
-            runs.append((seconds, time.process_time() - start - seconds))
-        retrieval[name] = 1000 * min(run[0] for run in runs) / len(q)
-        merging += [1000 * run[1] / len(q) for run in runs]
+            runs.append((time.process_time() - start, seconds))
+        times[name], retrieval[name] = (1000 * min(part) / len(q) for part in zip(*runs, strict=True))
         reads = float(read.mean())
-    return {name: each + min(merging) for name, each in retrieval.items()}, retrieval, reads
+    return times, retrieval, reads
 
 
 def dimensions(report: Report, parameters: Parameters, counts: list[int]) -> None:
@@ -261,14 +266,22 @@ def dimensions(report: Report, parameters: Parameters, counts: list[int]) -> Non
     low = [d for d in counts if d <= 4]
     behind = [(d, name) for d in low for name in STRUCTURES if at[name][d] < 1]
     exceptions = ", ".join(f"{name} at d = {d}" for d, name in behind) or "none"
+    rivals = [name for name in STRUCTURES if name != "SOPT-R"]
+    least, most = min(at[n][d] for d in low for n in rivals), max(at[n][d] for d in low for n in rivals)
+    least_alone = min(dict(apart[n])[d] for d in low for n in rivals)
+    most_alone = max(dict(apart[n])[d] for d in low for n in rivals)
     report.claim(
-        "Figures 7, 8: the SOPT-R-tree is the fastest for d <= 4, by 1.5 to 16 times over other approaches",
+        "Figures 7, 8: the SOPT-R-tree is the fastest for d <= 4",
         not behind,
-        f"others take {min(at[n][d] for d in low for n in STRUCTURES if n != 'SOPT-R'):.2f} to "
-        f"{max(at[n][d] for d in low for n in STRUCTURES):.1f} times its time",
-        f"ahead of all but {exceptions}: merging, which all share, takes most of the time; in retrieval alone others take "
-        f"{min(dict(apart[n])[d] for d in low for n in STRUCTURES if n != 'SOPT-R'):.2f} to "
-        f"{max(dict(apart[n])[d] for d in low for n in STRUCTURES):.1f} times its time",
+        f"others take {least:.2f} to {most:.1f} times its time; behind: {exceptions}",
+        f"in retrieval alone others take {least_alone:.2f} to {most_alone:.1f} times; merging, the same work for all, takes most "
+        "of the time from d = 2 on, so differences of a tenth are within the noise of a run",
+    )
+    report.claim(
+        "Figures 7, 8: for d <= 4 its benefit over other approaches is 1.5 to 16 times",
+        least >= 1.5,
+        f"{least:.2f} to {most:.1f} times; {least_alone:.2f} to {most_alone:.1f} in retrieval alone",
+        "merging, which all share, takes most of the time from d = 2 on, and the scored R-tree is close",
     )
     spread = {d: max(at[name][d] for name in STRUCTURES) / min(at[name][d] for name in STRUCTURES) for d in (counts[0], counts[-1])}
     report.claim(
@@ -276,11 +289,12 @@ def dimensions(report: Report, parameters: Parameters, counts: list[int]) -> Non
         spread[counts[-1]] < spread[counts[0]] / 2,
         f"slowest over fastest: {spread[counts[0]]:.1f} at d = {counts[0]}, {spread[counts[-1]]:.1f} at d = {counts[-1]}",
     )
-    close = max(at["IR"][d] for d in low)
+    second = [d for d in low if at["IR"][d] == min(at[name][d] for name in rivals)]
     report.claim(
-        "Figures 7, 8: the IR-tree comes a close second (within 4 times for d <= 4)",
-        close <= 4,
-        f"at most {close:.1f} times the SOPT-R-tree",
+        "Section 4: the IR-tree comes a close second",
+        second == low,
+        f"second at {len(second)} of {len(low)} counts of dimensions; at most {max(at['IR'][d] for d in low):.1f} times SOPT-R",
+        "the scored R-tree shares the SOPT-R-tree's packed layout here and stands before it where it is not second",
     )
 
 
