@@ -94,7 +94,7 @@ def stabbing(n):
 
 
 def updates(n):
-    """Inserts, deletes and new scores, and queries after a tenth has changed."""
+    """Inserts, deletes and new scores of 20,000 intervals (a tenth, if that is less), and queries after that."""
     load = generate(Parameters(intervals=n, queries=2000))
     lo, hi, score, q = load.lo[0], load.hi[0], load.score[0], np.ascontiguousarray(load.query[:, 0])
     count = min(20_000, n // 10)
