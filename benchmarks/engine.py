@@ -164,7 +164,8 @@ def changes(n: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(1)
     some = [ids[i] for i in rng.choice(n, 2000, replace=False)]
     moves = [(id, tuple(point)) for id, point in zip(some, rng.random((2000, 2)).tolist(), strict=True)]
-    topic.move(*moves[0])
+    for id in ids[:5000]:
+        topic.move(id, (0.5, 0.5))
     rows = [{"act": "move a subscriber", "us": cpu_seconds(lambda: [topic.move(*move) for move in moves], 1) / 2000 * 1e6}]
     filter = "a2 BETWEEN 0.2 AND 0.7 AND a3 <= 0.5 AND S_INTERSECTS(place, BBOX(0.4, 0.4, 0.41, 0.41)) AND a5 > 0.1 AND a6 < 0.9"
     rows.append(

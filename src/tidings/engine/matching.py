@@ -79,7 +79,7 @@ def match_table(
 ) -> pa.Table:
     """(row, event, subscription, score) of every match of a batch, in order of the events."""
     parts = []
-    for segment, event, ordinal in found:
+    for segment, event, ordinal, _ in found:
         event, ordinal = unexpired(segment, event, ordinal, time)
         score = scores(segment, event, ordinal, values)
         parts.append(table_of(event, segment.names.strings.take(pa.array(ordinal)), score))
@@ -95,7 +95,7 @@ def match_table(
     )
     if (others or len(parts) > 1) and k is None:
         table = table.sort_by([(ROW, "ascending"), ("subscription", "ascending")])
-    if k is not None:
+    if k is not None and not (len(parts) == 1 and found and found[0].best):
         table = best(table, k)
     return table.add_column(1, "event", ids.take(table[ROW].combine_chunks()))
 
@@ -125,7 +125,7 @@ def by_event(
         _sort_in(sorted_out[row], events[row], s, time(row))
     for row, s, similarity in similar:
         _sort_in(sorted_out[row], events[row], s, time(row), similarity)
-    for segment, event, ordinal in found:
+    for segment, event, ordinal, _ in found:
         ranked = segment.ranked[ordinal] if segment.ranked is not None else np.zeros(len(ordinal), np.bool_)
         for row, one in zip(event[ranked].tolist(), ordinal[ranked].tolist(), strict=True):
             _sort_in(sorted_out[row], events[row], segment.subscription(vocabularies, one), time(row))

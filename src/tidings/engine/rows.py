@@ -138,6 +138,8 @@ def ranking_of(s: Subscription) -> dict[str, Any]:
 
 def fields_at(schema: Schema, table: pa.Table, row: int) -> dict[str, Any]:
     """The fields of `Subscription`, beside its id and clauses, of one row of such a table."""
+    if table.num_columns == 1:
+        return {}
     one = table.slice(row, 1)
     given = {name: one[name].chunk(0) for name in table.column_names if name != "id"}
     since = given.pop("since")[0].as_py() if "since" in given else None

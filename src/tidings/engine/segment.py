@@ -205,11 +205,16 @@ class Segment:
         return "k is at least the number of subscriptions" if k >= len(self) else None
 
     def topk(self, events: EventColumns, k: int, snapshot: int) -> Pairs:
-        """(event row, ordinal) of the k best of each home by (score desc, ordinal asc), without producing all matches."""
+        """(event row, ordinal) of each event's k best, in order of (score desc, ordinal asc), without producing all matches."""
         died, since = self.died, snapshot - self.born
         found = [home.topk_batch(events, k, self.score, self._tie, died, since) for home in self.homes.values()]
+        if len(found) == 1:
+            return found[0][0], self.owner(found[0][1])
         event = np.concatenate([NO_ORDINAL, *(e for e, _ in found)])
-        return _distinct(event, self.owner(np.concatenate([NO_ORDINAL, *(c for _, c in found)])))
+        event, ordinal = _distinct(event, self.owner(np.concatenate([NO_ORDINAL, *(c for _, c in found)])))
+        order = np.lexsort((ordinal, -self.score[ordinal], event))
+        order = order[np.arange(len(order)) - np.searchsorted(event, event) < k]
+        return event[order], ordinal[order]
 
     @cached_property
     def _tie(self) -> NDArray[np.int64]:

@@ -48,6 +48,8 @@ class Found(NamedTuple):
     segment: Segment
     event: NDArray[np.int32]
     ordinal: NDArray[np.int32]
+    best: bool = False
+    """Whether these are the k best of each event, in order."""
 
 
 class SingleEvent:
@@ -196,7 +198,7 @@ class Store:
         for segment in snapshot.segments:
             ordered = k is not None and segment.why_select(k) is None
             pairs = segment.topk(events, k or 0, snapshot.seq) if ordered else segment.match(events, values, snapshot.seq)
-            found.append(Found(segment, *pairs))
+            found.append(Found(segment, *pairs, ordered))
         return found, fresh
 
     def match_one(self, values: Values) -> tuple[list[tuple[Segment, NDArray[np.int32]]], list[Subscription]]:

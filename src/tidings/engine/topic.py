@@ -1,11 +1,13 @@
 """A topic: subscriptions, live events, and the answers. In memory by itself; `durable.open` makes one that is kept on disk.
 
 Every change is made in three steps: read and check the input, commit it to the journal (a durable topic's registry; nothing in
-memory), apply it. What is not committed is not applied, and what was applied is committed.
+memory), apply it. What is not committed is not applied, and what was applied is committed. Writers take turns; matching waits
+for nobody's commit.
 """
 
 from __future__ import annotations
 
+import threading
 import time as wall_clock
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -49,6 +51,7 @@ class Topic:
         self._read = EventReader(self.schema, key)
         self.statistics = Statistics()
         self.journal = Journal()
+        self._writing = threading.RLock()
         self.use(Vocabularies(self.schema))
         self.publisher = self.new_publisher()
 
@@ -78,7 +81,7 @@ class Topic:
             relevance_of(self.schema, subscription.by)
         if is_ranked(subscription):
             subscription = replace(subscription, since=now)
-        with self.store.lock:
+        with self._writing:
             seq = self.store.snapshot.seq + 1
             self.journal.put(seq, subscription)
             self.store.put(seq, [subscription])
@@ -93,7 +96,7 @@ class Topic:
     def subscribe_many(self, table: pa.Table, *, on_error: str = "raise", time: Any = None) -> int:
         """Register the rows of a table (columnar form or a `filter` column); how many were taken."""
         now = self._at(time)
-        with self.store.lock:
+        with self._writing:
             batch = subscriptions_from_arrow(self.schema, self.vocabularies, table, on_error=on_error)
             rows = rows_of_batch(batch, now)
             replaced = self.store.existing(rows.ids())
@@ -109,18 +112,18 @@ class Topic:
 
     def update(self, id: str, *, time: Any = None, **changes: Any) -> list[Notification]:
         """Change any part of a subscription: its filter, score, k, window and so on. A keyed topic gives its list anew."""
-        with self.store.lock:
+        with self._writing:
             before = self.subscription(id)
             return self._replace(before, changed(self.schema, before, changes), self._at(time))
 
     def move(self, id: str, point: Sequence[float], *, time: Any = None) -> list[Notification]:
         """Centre a subscription's place on `point`, keeping its size."""
-        with self.store.lock:
+        with self._writing:
             before = self.subscription(id)
             return self._replace(before, moved(self.schema, before, point), self._at(time))
 
     def unsubscribe(self, id: str) -> None:
-        with self.store.lock:
+        with self._writing:
             if id not in self.store:
                 raise SubscriptionError(f"there is no subscription {id!r}")
             seq = self.store.snapshot.seq + 1
@@ -161,7 +164,7 @@ class Topic:
             found, fresh = self.store.match_one(read.values)
         else:
             pairs, waiting = self.store.match(self.encode([read]), lambda _: read.values, k)
-            found, fresh = [(segment, ordinal) for segment, _, ordinal in pairs], [s for _, s in waiting]
+            found, fresh = [(segment, ordinal) for segment, _, ordinal, _ in pairs], [s for _, s in waiting]
         similar = self._similar([read], None, now) if self.store.similar_change else ()
         return match_list(read.id, found, fresh, read.values, k, now, similar)
 
@@ -193,18 +196,18 @@ class Topic:
     def publish(self, event: Any, *, time: Any = None) -> list[Notification]:
         """Take an event in: who is notified of it, and what the passing of time until then brought."""
         read = self._read(event)
-        with self.store.lock:
+        with self._writing:
             return self._publish([read], self.encode([read]), time)
 
     def publish_batch(self, events: Any, *, time: Any = None) -> list[Notification]:
         """Take many events in, in order, as one change; an event's own `time` is when it is published unless `time` says."""
         batch = self._batch(events)
-        with self.store.lock:
+        with self._writing:
             return self._publish(batch.events(), batch.columns, time)
 
     def advance(self, time: Any) -> list[Notification]:
         """Let time pass: promotions and expiries up to and including `time`."""
-        with self.store.lock:
+        with self._writing:
             notes = self.publisher.advance(self._at(time))
             self._commit([], notes)
             return notes
@@ -212,12 +215,12 @@ class Topic:
     def search(self, filter: str | Mapping[str, Any] | None = None, *, time: Any = None) -> pa.Table:
         """The live events that match, by id."""
         clauses = [Clause()] if filter is None else compile_filter(self.schema, filter)
-        with self.store.lock:
+        with self._writing:
             return events_to_arrow(self.schema, self.publisher.events.search(clauses, self._at(time)))
 
     def top(self, id: str, *, time: Any = None) -> list[Match]:
         """A subscription's current list, best first."""
-        with self.store.lock:
+        with self._writing:
             return self.publisher.top(self.subscription(id), self._at(time))
 
     def _publish(self, events: Sequence[Event], columns: EventColumns, time: Any) -> list[Notification]:

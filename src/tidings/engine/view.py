@@ -111,11 +111,11 @@ class View:
 
 
 def _unexpired(found: Found, at: NDArray[np.int64]) -> Found:
-    segment, event, ordinal = found
+    segment, event, ordinal, _ = found
     if segment.expires is None:
         return found
     live = segment.expires[ordinal] > at[event]
-    return Found(segment, event[live], ordinal[live])
+    return Found(segment, event[live], ordinal[live], found.best)
 
 
 _views: dict[Path, list[View]] = {}
