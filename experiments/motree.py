@@ -51,8 +51,8 @@ CELLS_OF_VALUES = (
     "arrays; ten cells a side are squares of 10 km at any size. Finer cells for the place restore the order"
 )
 BUCKETS_NOT_CANDIDATES = (
-    "likely: comparing steps makes a candidate nearly free, so time follows the buckets reached, and clauses spread over more of them "
-    "the more often they name an indexing attribute; the paper's own measure, candidates, stands in its own statement"
+    "likely: comparing steps makes a candidate nearly free, so time follows the buckets reached, and clauses spread over more of "
+    "them the more often they name an indexing attribute; the paper's own measure, candidates, stands in its own statement"
 )
 REASONS = {
     ("Fig. 5: event matching", "MO-Tree by K_s"): BUCKETS_NOT_CANDIDATES,
