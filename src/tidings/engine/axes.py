@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from tidings.index.mo_cells import PLACE_X, PLACE_Y, Axis, measured_axis, narrow_levels, prefix_axis, uniform_axis
-from tidings.model.arrays import RANGE, ClauseColumns, Vocabularies
+from tidings.model.arrays import RANGE, ClauseColumns, EventColumns, Vocabularies
 from tidings.model.schema import Category, Number, Place, Schema
 
 MOST = 6
@@ -62,3 +62,18 @@ def _axis(schema: Schema, vocabularies: Vocabularies, name: str, sample: ClauseC
     ends = np.concatenate([sample.pred_lo[here], sample.pred_hi[here]])
     ends = ends[np.isfinite(ends)]
     return measured_axis(dim, ends) if len(ends) else None
+
+
+def event_axes(schema: Schema, vocabularies: Vocabularies, events: EventColumns) -> list[Axis]:
+    """Axes for a tree of events like these: the place, then the attributes that most of them have, each measured."""
+    axes: list[Axis] = []
+    placed = events.box[np.isfinite(events.box).all(axis=1)]
+    if len(placed):
+        axes += [measured_axis(source, placed[:, side]) for side, source in enumerate((PLACE_X, PLACE_Y))]
+    present = np.isfinite(events.value[:, : len(schema.ranges)])
+    for dim in np.argsort(-present.sum(axis=0), kind="stable").tolist():
+        if len(axes) < MOST and present[:, dim].any():
+            category = vocabularies.categories.get(schema.ranges[dim])
+            value = events.value[present[:, dim], dim]
+            axes.append(measured_axis(dim, value) if category is None else prefix_axis(dim, category))
+    return axes or [uniform_axis(len(schema.ranges), 0.0, 1.0)]
