@@ -83,7 +83,11 @@ M = 20, K_e = 15-20, K_s = 10 unless varied, Zipf's alpha = 1 unless varied, r =
 10 cells for values. *MO-Tree, fine cells* is the same structure as tidings uses it: some 60 narrow cells a side of the place,
 two attributes stacked, eight compared. TAMA, OpIndex and BEQ-Tree are our own, compiled by the same compiler; the R*-tree is
 libspatialindex through `rtree`, bulk loaded, and carries the cost of Python calls. Its memory is that of its entries alone.
-Times are CPU time."""
+Times are CPU time.
+
+Of five runs on a busy machine, most during development, some statements whose two sides are close changed their verdict: Fig. 5
+and Table 5 for MO-Tree's event matching, Figs. 6 and 7 against BEQ-Tree, Fig. 10 against OpIndex (and once against TAMA, before
+repeats). Take those as undecided at this size; `--full` decides."""
 
 
 @dataclass
