@@ -152,7 +152,7 @@ def joined(cell: int, shift: int) -> int:
     return 0 if cell == 0 else 1 + ((cell - 1) >> shift)
 
 
-@kernel
+@inlined
 def entry_cell(entries: Entries, entry: int, block: int, value: float, layout: Layout) -> int:
     width, column = layout.edges.shape[0], wide(entries.column[entry])
     if column >= 3 * width:
@@ -162,7 +162,7 @@ def entry_cell(entries: Entries, entry: int, block: int, value: float, layout: L
     return joined(global_cell(np.float32(value), layout.edges[dim], layout.cell_count[dim]), column // width)
 
 
-@kernel
+@inlined
 def set_bits(lines: NDArray[np.uint64], first: int, last: int, slot: int) -> None:
     """The slot's bit in the lines first ... last."""
     word, bit = slot >> 6, np.uint64(1) << np.uint64(slot & 63)
@@ -170,7 +170,7 @@ def set_bits(lines: NDArray[np.uint64], first: int, last: int, slot: int) -> Non
         lines[line, word] |= bit
 
 
-@kernel
+@inlined
 def set_predicate(
     entries: Entries,
     entry: int,
@@ -218,6 +218,8 @@ def fill_lines(
     width = layout.edges.shape[0] - 2
     entry_of = np.full(width + 2, -1, np.int64)
     tested = np.full(width + 2, -1, np.int64)
+    # The clauses of a block that have no predicate on an entry's dimension: they pass in each of its cells.
+    free = np.zeros((width + 2, lines.shape[1]), np.uint64)
     for block in range(layout.block_start.size - 1):
         first, last = entries.start[block], entries.start[block + 1]
         for entry in range(first, last):
@@ -237,7 +239,10 @@ def fill_lines(
                     set_predicate(entries, entry, block, lines, bit, layout, RANGE, lo, hi, pool, lines_of[entry] - 1)
             for entry in range(first, last):
                 if tested[dim[entry]] != slot:
-                    line = entries.line[entry]
-                    set_bits(lines, line, line + lines_of[entry] - 1, bit)
+                    free[entry - first, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
         for entry in range(first, last):
             entry_of[dim[entry]] = -1
+            for line in range(entries.line[entry], entries.line[entry] + lines_of[entry]):
+                for word in range(free.shape[1]):
+                    lines[line, word] |= free[entry - first, word]
+            free[entry - first] = 0
