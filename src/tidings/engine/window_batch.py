@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, kernel
 from tidings.engine.window_memory import CLOCK, DONE, NONE, NUMBER, OUT_FULL, POOL_FULL, ROW, SLOT
 from tidings.engine.window_near import ROUNDING, squared_distance
 from tidings.engine.window_passes import can_tell, join, leave
@@ -80,7 +80,7 @@ def publish_by_slot(m: Any, first: Any, base: Any, clock: Any, grid: Any) -> int
     return DONE
 
 
-@kernel
+@borrowing_kernel
 def take_slot(m: Any, slot: Any, first: Any, base: Any, clock: Any, grid: Any, hits: Any, squares: Any) -> int:
     """One subscription hears the batch from meter[ROW] on: every earlier row has been dealt with."""
     meter = m.meter
@@ -113,7 +113,7 @@ def take_slot(m: Any, slot: Any, first: Any, base: Any, clock: Any, grid: Any, h
     return DONE
 
 
-@kernel
+@borrowing_kernel
 def to_next_leaving(m: Any, slot: Any, base: Any, clock: Any, row: Any) -> bool:
     """Set clock and number to the slot's next deadline before `row` joins; False when there is none."""
     instant, number = m.instants[slot].key, m.numbers[slot].key
@@ -153,7 +153,7 @@ def collect(m: Any, slot: Any, reach: float, grid: Any, first: Any, begin: int, 
     return n, rows
 
 
-@kernel
+@borrowing_kernel
 def cell_range(m: Any, slot: Any, reach: float, grid: Any, d: int) -> tuple[int, int]:
     """The first and last cell along dimension d that can hold a point within reach; first > last when there is none."""
     last_cell = grid.sides[d] - 1
@@ -167,7 +167,7 @@ def cell_range(m: Any, slot: Any, reach: float, grid: Any, d: int) -> tuple[int,
     return int(min(max(np.floor(low), 0.0), last_cell)), int(min(max(np.floor(high), 0.0), last_cell))
 
 
-@kernel
+@borrowing_kernel
 def near_squares(m: Any, slot: Any, points: Any, lo: int, hi: int, squares: Any) -> None:
     """squares[:hi - lo] = squared distances of the positions [lo, hi)."""
     target = squares[: hi - lo]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, inlined, kernel
 from tidings.engine.window_memory import BEGINNING, CLOCK, NEVER, NONE, NUMBER, PRUNES, REFILLS, USED
 
 
-@kernel
+@borrowing_kernel
 def insert(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevance: float) -> Any:
     """Put the event among the slot's candidates: its position in the view, or NONE below it. There must be room for one."""
     if own.near and not own.bounded:
@@ -33,7 +33,7 @@ def insert(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevance: fl
     return position
 
 
-@kernel
+@borrowing_kernel
 def insert_near(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevance: float) -> Any:
     """As `insert`, where the view is all that is kept: what falls off becomes the edge, and is remembered only if it was told."""
     if own.edge != NONE and not before(events, ids, relevance, event, own.edge_relevance, own.edge):
@@ -50,7 +50,7 @@ def insert_near(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevanc
     return position if position < own.limit else NONE
 
 
-@kernel
+@borrowing_kernel
 def rank_in_view(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevance: float) -> int:
     """Insert into the view, which may outgrow its limit by this one; the first of the reserve makes way to its end."""
     start, view = own.start, own.viewed
@@ -71,7 +71,7 @@ def rank_in_view(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevan
     return lo
 
 
-@kernel
+@borrowing_kernel
 def purge(own: Any, pool: Any, events: Any, meter: Any) -> None:
     """Take what has left out of the view; the reserve closes the gap from its end."""
     start, view, size = own.start, own.viewed, own.size
@@ -87,7 +87,7 @@ def purge(own: Any, pool: Any, events: Any, meter: Any) -> None:
     own.size = size - gap
 
 
-@kernel
+@borrowing_kernel
 def sweep(own: Any, pool: Any, events: Any, meter: Any) -> None:
     """Take what has left out of the reserve."""
     kept = own.start + own.viewed
@@ -98,7 +98,7 @@ def sweep(own: Any, pool: Any, events: Any, meter: Any) -> None:
     own.size = kept - own.start
 
 
-@kernel
+@borrowing_kernel
 def refill(m: Any, slot: Any) -> None:
     """The view has run short: sort what is alive of the reserve and take the best of it."""
     own = m.lists[slot]
@@ -133,7 +133,7 @@ def prune(m: Any, slot: Any) -> None:
     own.size = kept - start
 
 
-@kernel
+@borrowing_kernel
 def replace_first(smallest_first: Any, value: int) -> None:
     """Replace the top of a binary heap whose smallest is on top."""
     i, n = 0, smallest_first.size
@@ -148,7 +148,7 @@ def replace_first(smallest_first: Any, value: int) -> None:
     smallest_first[i] = value
 
 
-@kernel
+@inlined
 def is_full(own: Any) -> bool:
     """Whether the slot lacks places for one more; a near slot keeps enough for a whole view, which a refill writes."""
     if own.near and not own.bounded:
@@ -182,7 +182,7 @@ def make_room(m: Any, slot: Any) -> bool:
     return True
 
 
-@kernel
+@borrowing_kernel
 def sort_best_first(pool: Any, events: Any, ids: Any, start: int, n: int) -> None:
     """Heap sort of the places [start, start + n)."""
     for root in range(n // 2 - 1, -1, -1):
@@ -192,7 +192,7 @@ def sort_best_first(pool: Any, events: Any, ids: Any, start: int, n: int) -> Non
         sink(pool, events, ids, start, last, 0)
 
 
-@kernel
+@borrowing_kernel
 def sink(pool: Any, events: Any, ids: Any, start: int, n: int, root: int) -> None:
     """Restore the heap of the places [start, start + n), last-ranking on top, below `root`."""
     while 2 * root + 1 < n:
@@ -205,13 +205,13 @@ def sink(pool: Any, events: Any, ids: Any, start: int, n: int, root: int) -> Non
         root = child - start
 
 
-@kernel
+@inlined
 def ranks(pool: Any, events: Any, ids: Any, a: int, b: int) -> bool:
     """Whether the candidate in place a ranks before that in place b."""
     return before(events, ids, pool[a].relevance, np.int64(pool[a].event), pool[b].relevance, np.int64(pool[b].event))
 
 
-@kernel
+@inlined
 def before(events: Any, ids: Any, relevance: float, event: Any, other_relevance: float, other: Any) -> bool:
     """Whether an event ranks before another: relevance desc, time asc, id asc, number asc."""
     if relevance != other_relevance:
@@ -229,7 +229,7 @@ def before(events: Any, ids: Any, relevance: float, event: Any, other_relevance:
     return bool(events[event].number < events[other].number)
 
 
-@kernel
+@inlined
 def leaving(own: Any, published: Any) -> tuple[int, int]:
     """The instant and the publication number at which an event is no longer a candidate: rows of `lists` and `events`."""
     instant, number = published.expires, NEVER
@@ -240,13 +240,13 @@ def leaving(own: Any, published: Any) -> tuple[int, int]:
     return instant, number
 
 
-@kernel
+@inlined
 def alive(own: Any, published: Any, meter: Any) -> bool:
     instant, number = leaving(own, published)
     return bool(instant > meter[CLOCK] and number > meter[NUMBER])
 
 
-@kernel
+@borrowing_kernel
 def watch(m: Any, slot: Any) -> None:
     """Set the slot's deadlines to the first leaving among its watched candidates."""
     own = m.lists[slot]
@@ -259,7 +259,7 @@ def watch(m: Any, slot: Any) -> None:
     reschedule(m.numbers, slot, first_number)
 
 
-@kernel
+@borrowing_kernel
 def watch_one(own: Any, published: Any, instants: Any, numbers: Any, slot: Any) -> None:
     """Bring the slot's deadlines forward for a new candidate; a deadline that is too early is put right when it comes."""
     instant, number = leaving(own, published)
@@ -269,7 +269,7 @@ def watch_one(own: Any, published: Any, instants: Any, numbers: Any, slot: Any) 
         reschedule(numbers, slot, number)
 
 
-@kernel
+@borrowing_kernel
 def reschedule(deadlines: Any, slot: Any, value: int) -> None:
     """Set a key of the indexed heap."""
     deadlines[slot].key = value
@@ -292,18 +292,18 @@ def reschedule(deadlines: Any, slot: Any, value: int) -> None:
     deadlines[i].heap, deadlines[slot].place = slot, i
 
 
-@kernel
+@inlined
 def put(pool: Any, place: Any, relevance: float, event: Any, told: Any) -> None:
     pool[place].relevance, pool[place].event, pool[place].told = relevance, event, told
 
 
-@kernel
+@inlined
 def move(pool: Any, source: int, target: int) -> None:
     """Field by field: Numba copies a whole record byte by byte."""
     put(pool, target, pool[source].relevance, np.int64(pool[source].event), np.int64(pool[source].told))
 
 
-@kernel
+@borrowing_kernel
 def swap(pool: Any, a: int, b: int) -> None:
     relevance, event, told = pool[a].relevance, np.int64(pool[a].event), np.int64(pool[a].told)
     move(pool, b, a)

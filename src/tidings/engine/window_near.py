@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, inlined, kernel
 from tidings.engine.window_lists import alive, before, insert_near, move, sweep
 from tidings.engine.window_memory import NEVER, NONE, NUMBER, RAISED, REFILLS, STORED
 
@@ -26,7 +26,7 @@ ROUNDING = 1.0 + 1e-12
 """A bound on a squared distance is widened by it, so that it never excludes what the distance itself would admit."""
 
 
-@kernel
+@inlined
 def squared_distance(points: Any, centre: Any, weight: Any, slot: Any, event: Any) -> float:
     total = 0.0
     for d in range(points.shape[0]):
@@ -35,7 +35,7 @@ def squared_distance(points: Any, centre: Any, weight: Any, slot: Any, event: An
     return total
 
 
-@kernel
+@borrowing_kernel
 def set_radius(own: Any, pool: Any, radii: Any, raised: Any, meter: Any, slot: Any) -> None:
     """How far from the centre an event may lie and still change the list; a growing radius is written down in `raised`."""
     radius = np.inf
@@ -75,7 +75,7 @@ def refill_near(m: Any, slot: Any) -> None:
     recall(m, slot, known)
 
 
-@kernel
+@borrowing_kernel
 def stored_range(m: Any, slot: Any) -> tuple[int, int]:
     """The events published since the activation that a count window still holds: they are stored in order of publication."""
     own, count = m.lists[slot], m.meter[NUMBER]
@@ -83,7 +83,7 @@ def stored_range(m: Any, slot: Any) -> tuple[int, int]:
     return first_after(m, oldest), first_after(m, count)
 
 
-@kernel
+@borrowing_kernel
 def first_after(m: Any, number: int) -> int:
     """The first stored event with a greater publication number."""
     lo, hi = 0, m.meter[STORED]
@@ -96,7 +96,7 @@ def first_after(m: Any, number: int) -> int:
     return lo
 
 
-@kernel
+@borrowing_kernel
 def add_squares(m: Any, slot: Any, first: Any, squares: Any) -> None:
     """squares[i] += the squared distance of event first + i, in the order of `squared_distance`, so that the sums are equal."""
     for d in range(m.points.shape[0]):
@@ -107,7 +107,7 @@ def add_squares(m: Any, slot: Any, first: Any, squares: Any) -> None:
             squares[i] += weight * (off * off)
 
 
-@kernel
+@borrowing_kernel
 def recall(m: Any, slot: Any, known: int) -> None:
     """Take those of the reserve that stand in the view again, from position `known` on, out of it: they were told."""
     own, pool = m.lists[slot], m.pool

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, inlined
 from tidings.engine.window_lists import insert, is_full, leaving, make_room, purge, refill, watch, watch_one
 from tidings.engine.window_memory import (
     ALL,
@@ -34,7 +34,7 @@ from tidings.engine.window_memory import (
 from tidings.engine.window_near import refill_near, set_radius, squared_distance
 
 
-@kernel
+@borrowing_kernel
 def publish_rows(m: Any, first: Any, starts: Any, slots: Any, relevances: Any) -> int:
     """Publish the events first, first + 1, ...; row i concerns slots[starts[i]:starts[i + 1]]. Resumes where it stopped."""
     meter = m.meter
@@ -62,7 +62,7 @@ def publish_rows(m: Any, first: Any, starts: Any, slots: Any, relevances: Any) -
     return DONE
 
 
-@kernel
+@borrowing_kernel
 def advance_to(m: Any, time: int) -> bool:
     """Move the clock, stopping at each instant at which a watched candidate leaves; False when `out` is full."""
     meter = m.meter
@@ -76,7 +76,7 @@ def advance_to(m: Any, time: int) -> bool:
     return True
 
 
-@kernel
+@borrowing_kernel
 def roll(m: Any, event: Any) -> bool:
     """Let go of what the publication of `event` pushed out of count windows; False when `out` is full."""
     while m.numbers[m.numbers[0].heap].key <= m.meter[NUMBER]:
@@ -87,7 +87,7 @@ def roll(m: Any, event: Any) -> bool:
     return True
 
 
-@kernel
+@borrowing_kernel
 def join(m: Any, slot: Any, event: Any, relevance: float) -> bool:
     """The published event matches the slot's subscription; False when its places cannot grow in the pool."""
     own = m.lists[slot]
@@ -117,14 +117,14 @@ def join(m: Any, slot: Any, event: Any, relevance: float) -> bool:
     return True
 
 
-@kernel
+@inlined
 def competes(own: Any, published: Any, meter: Any) -> bool:
     """Whether the event published now is a candidate at all."""
     instant, _ = leaving(own, published)
     return bool(own.k != 0 and published.time > own.since and instant > meter[CLOCK])
 
 
-@kernel
+@borrowing_kernel
 def leave(m: Any, slot: Any, event: Any) -> None:
     """A deadline of the slot has come, by the clock or by the publication of `event`, which may lie beyond a near slot's radius.
 
@@ -139,7 +139,7 @@ def leave(m: Any, slot: Any, event: Any) -> None:
     look(m, slot, event)
 
 
-@kernel
+@borrowing_kernel
 def look(m: Any, slot: Any, event: Any) -> None:
     """Some have left: notify whoever stands in the list for the first time; `event` has just been published."""
     own, pool = m.lists[slot], m.pool
@@ -160,13 +160,13 @@ def look(m: Any, slot: Any, event: Any) -> None:
         set_radius(own, m.pool, m.radius, m.raised, m.meter, slot)
 
 
-@kernel
+@inlined
 def can_tell(own: Any, out: Any, meter: Any) -> bool:
     """Whether `out` has places for all that one step of the slot can notify: a new event and its whole list."""
     return bool(meter[WRITTEN] + max(min(own.k, own.size), 0) + 1 <= out.size)
 
 
-@kernel
+@inlined
 def tell(out: Any, meter: Any, slot: Any, event: Any, relevance: float, rank: Any, why: Any) -> None:
     row = out[meter[WRITTEN]]
     row.slot, row.event, row.relevance, row.rank, row.why, row.at = slot, event, relevance, rank, why, meter[CLOCK]
