@@ -1,0 +1,74 @@
+"""The paper's own algorithm: for each event, every subscription is checked against the last of its publications queue.
+
+A queue holds at most `length` events sorted by distance: the first k are the head, the rest the tail. An event that is nearer than
+the last, or finds the queue not full, is put at its place; one that has left the window is taken out, and what then stands in
+the head for the first time is delivered. Windows are counts of events. Sorted arrays stand in for the paper's linked lists.
+[topkw, Sections 3 and 4]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidings._jit import kernel
+
+NOBODY = np.iinfo(np.int64).max
+
+
+def deliveries(points, centres, k, length, window):
+    """How many of the points, an n x d stream, are delivered to each of the centres."""
+    shape = len(centres), length + 1
+    queues = np.empty(shape), np.empty(shape, np.int64), np.zeros(shape, np.uint8), np.zeros(len(centres), np.int64)
+    told, last, oldest = np.zeros(len(centres), np.int64), np.full(len(centres), np.inf), np.full(len(centres), NOBODY)
+    stream(points, centres, k, window, queues, last, oldest, told)
+    return told
+
+
+@kernel
+def stream(points, centres, k, window, queues, last, oldest, told):
+    for event in range(len(points)):
+        for s in range(len(centres)):
+            total = 0.0
+            for d in range(points.shape[1]):
+                total += (points[event, d] - centres[s, d]) ** 2
+            left = oldest[s] + window <= event
+            if left:
+                leave(event, s, window, queues, oldest)
+            if left or total < last[s]:
+                arrive(event, total, s, queues, last, oldest)
+                deliver(s, k, queues, told)
+
+
+@kernel
+def leave(event, s, window, queues, oldest):
+    far, when, heard, size = queues
+    kept = 0
+    oldest[s] = NOBODY
+    for i in range(size[s]):
+        if when[s, i] + window > event:
+            far[s, kept], when[s, kept], heard[s, kept] = far[s, i], when[s, i], heard[s, i]
+            oldest[s] = min(oldest[s], when[s, kept])
+            kept += 1
+    size[s] = kept
+
+
+@kernel
+def arrive(event, distance, s, queues, last, oldest):
+    far, when, heard, size = queues
+    longest = far.shape[1] - 1
+    i = size[s]
+    while i > 0 and far[s, i - 1] > distance:
+        far[s, i], when[s, i], heard[s, i] = far[s, i - 1], when[s, i - 1], heard[s, i - 1]
+        i -= 1
+    far[s, i], when[s, i], heard[s, i] = distance, event, 0
+    size[s] = min(size[s] + 1, longest)
+    oldest[s] = min(oldest[s], event)
+    last[s] = far[s, longest - 1] if size[s] == longest else np.inf
+
+
+@kernel
+def deliver(s, k, queues, told):
+    heard, size = queues[2], queues[3]
+    for i in range(min(k, size[s])):
+        told[s] += not heard[s, i]
+        heard[s, i] = 1
