@@ -52,7 +52,7 @@ def main(full: bool = False) -> None:
     dimensions(report, n, window)
     runtimes(report, n, window)
     pairs(report, n)
-    many(report, 60_000 if full else 30_000, window)
+    many(report, 8192, window)
     report.write()
 
 
@@ -231,29 +231,42 @@ def pairs(report: Report, n: int) -> None:
 
 def many(report: Report, n: int, window: int) -> None:
     """100,000 subscriptions, which the paper could not do: with the ball index, and with every subscription checked."""
-    subscriptions, k, sample = 100_000, 10, 2000
-    step(f"{subscriptions:,} subscriptions")
-    stream, centres = uniform(n), uniform(subscriptions + n)[n:]
-    turned, told, windows = hear(stream, centres, k, window)
-    events = 200
-    extra = uniform(n + events)[n:]
-    start = time.process_time()
-    for e in range(events):
-        windows.publish(f"x{e}", n + 1 + e, None, extra[e])
-    single = (time.process_time() - start) / events
-    length = queue_length(k, SIGMA, window)
-    checked = cpu_seconds(lambda: checked_queues.deliveries(stream[:sample], centres, k, length, window), 1) / sample
-    rows = [
-        {"way": "a batch, turned round", "us an event": turned / n * 1e6},
-        {"way": "one event at a time, ball index", "us an event": single * 1e6},
-        {"way": f"the paper's queues, every subscription checked (first {sample:,} events)", "us an event": checked * 1e6},
-    ]
-    report.table("many", rows, f"{subscriptions:,} subscriptions, k = {k}, {told.sum() / n:.0f} notifications an event")
-    touched = windows.index.stats
-    report.text(f"The ball index looked at {touched['balls'] / events:,.0f} of {subscriptions:,} balls an event.")
-    ratio = checked / (turned / n)
-    report.claim(
-        "100,000 subscriptions, k = 10: 20 times faster than checking every subscription (our goal)",
-        ratio >= 20,
-        f"{ratio:.1f} times",
+    step("100,000 subscriptions")
+    rows, told = many_rows(100_000, 10, window, n)
+    report.table("many", rows, f"100,000 subscriptions, k = 10, {told:.0f} notifications an event, after a first full window")
+    ratio = rows[2]["us an event"] / rows[0]["us an event"]
+    reason = (
+        "every event changes the lists of some hundred subscriptions, of which it notifies half: most of the time goes into "
+        "these lists and notifications, which no index saves"
     )
+    text = "100,000 subscriptions, k = 10: 20 times faster than checking every subscription (our goal)"
+    report.claim(text, ratio >= 20, f"{ratio:.1f} times", "" if ratio >= 20 else reason)
+
+
+def many_rows(subscriptions, k, window, n):
+    """CPU time an event once the windows are full, in three ways; and notifications an event."""
+    stream = uniform(window + n + 201)
+    centres = np.random.default_rng(5).random((subscriptions, 2))
+    _, _, windows = hear(stream[:window], centres, k, window)
+    ids, times = pa.array(np.arange(n).astype("U")), window + 1 + np.arange(n)
+    start = time.process_time()
+    columns = windows.publish_batch(ids, times, np.full(n, NEVER), stream[window : window + n])
+    turned = (time.process_time() - start) / n
+    single = stream[window + n :]
+    windows.publish("first", window + n + 1, None, single[0])
+    looked = windows.index.stats["balls"]
+
+    def one_by_one():
+        for e, point in enumerate(single[1:]):
+            windows.publish(f"x{e}", window + n + 2 + e, None, point)
+
+    one = cpu_seconds(one_by_one, 1) / 200
+    looked = (windows.index.stats["balls"] - looked) / 200
+    queues = checked_queues.CheckedQueues(centres, k, queue_length(k, SIGMA, window), window)
+    queues.publish(stream[:window])
+    checked = cpu_seconds(lambda: queues.publish(stream[window : window + 2000]), 1) / 2000
+    return [
+        {"way": "a batch, turned round", "us an event": turned * 1e6},
+        {"way": f"one event at a time, the ball index looking at {looked:,.0f} balls", "us an event": one * 1e6},
+        {"way": "the paper's queues, every subscription checked", "us an event": checked * 1e6},
+    ], len(columns.at) / n

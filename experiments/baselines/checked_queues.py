@@ -15,22 +15,37 @@ from tidings._jit import kernel
 NOBODY = np.iinfo(np.int64).max
 
 
+class CheckedQueues:
+    """`told` counts what each of the centres was delivered of the points published so far."""
+
+    def __init__(self, centres, k, length, window):
+        shape, n = (len(centres), length + 1), len(centres)
+        self.arguments = centres, k, window
+        self.queues = np.empty(shape), np.empty(shape, np.int64), np.zeros(shape, np.uint8), np.zeros(n, np.int64)
+        self.last, self.oldest, self.told = np.full(n, np.inf), np.full(n, NOBODY), np.zeros(n, np.int64)
+        self.published = 0
+
+    def publish(self, points):
+        """Publish an n x d stream."""
+        stream(points, self.published, *self.arguments, self.queues, self.last, self.oldest, self.told)
+        self.published += len(points)
+
+
 def deliveries(points, centres, k, length, window):
     """How many of the points, an n x d stream, are delivered to each of the centres."""
-    shape = len(centres), length + 1
-    queues = np.empty(shape), np.empty(shape, np.int64), np.zeros(shape, np.uint8), np.zeros(len(centres), np.int64)
-    told, last, oldest = np.zeros(len(centres), np.int64), np.full(len(centres), np.inf), np.full(len(centres), NOBODY)
-    stream(points, centres, k, window, queues, last, oldest, told)
-    return told
+    queues = CheckedQueues(centres, k, length, window)
+    queues.publish(points)
+    return queues.told
 
 
 @kernel
-def stream(points, centres, k, window, queues, last, oldest, told):
-    for event in range(len(points)):
+def stream(points, first, centres, k, window, queues, last, oldest, told):
+    for row in range(len(points)):
+        event = first + row
         for s in range(len(centres)):
             total = 0.0
             for d in range(points.shape[1]):
-                total += (points[event, d] - centres[s, d]) ** 2
+                total += (points[row, d] - centres[s, d]) ** 2
             left = oldest[s] + window <= event
             if left:
                 leave(event, s, window, queues, oldest)

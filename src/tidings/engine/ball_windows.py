@@ -73,7 +73,7 @@ class BallWindows(RankedLists):
         weight = np.ones(self.index.dimensions) if weights is None else np.asarray(weights, np.float64)
         if not (weight > 0.0).all():
             raise SubscriptionError(f"weights are {weight.tolist()}: numbers above 0 are accepted")
-        view = 2 * (k or 0) + 16
+        view = (k or 0) + (k or 0) // 2 + 10
         slot = self._activate(subscription, Activation(k, window, time, error), view)
         self._memory.lists["near"][slot] = 1
         self.index.insert(slot, centre, weight)

@@ -43,6 +43,7 @@ from tidings.model.window import Window
 from tidings.rank.queue_length import WORST_BIRTHS, queue_length
 
 WHY = ("entered", "promoted")
+FEW_IDS = 256
 
 
 class Entry(NamedTuple):
@@ -249,11 +250,16 @@ class RankedLists:
 
     def _columns(self, parts: Sequence[Records]) -> EntryColumns:
         out = np.concatenate(parts)
+        return EntryColumns(out["slot"], self._ids(out["event"]), out["relevance"], out["rank"], out["why"] == PROMOTED, out["at"])
+
+    def _ids(self, events: NDArray[np.int32]) -> pa.StringArray:
+        """Few are decoded one by one; many are taken from all that are stored, seen as an Arrow array."""
+        if len(events) < FEW_IDS:
+            return pa.array([self._id(event) for event in events.tolist()], pa.string())
         stored = self._memory.events[: self._memory.meter[STORED]]
-        offsets = np.append(stored["id_start"][:1], stored["id_end"]).astype(np.int64)
+        offsets = np.append(stored["id_start"][:1], stored["id_end"])
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._memory.id_bytes)]
-        ids = pa.Array.from_buffers(pa.large_string(), len(stored), buffers).take(pa.array(out["event"]))
-        return EntryColumns(out["slot"], ids.cast(pa.string()), out["relevance"], out["rank"], out["why"] == PROMOTED, out["at"])
+        return pa.Array.from_buffers(pa.large_string(), len(stored), buffers).take(pa.array(events)).cast(pa.string())
 
     def _drain(self) -> Records:
         written = self._memory.meter[WRITTEN]
