@@ -45,3 +45,12 @@ def test_search_is_a_scan(monkeypatch):
             )
             assert [e.id for e in events.search(clauses, time)] == expected
     assert {e.id for e in events.expire(600_000_000)} == {e.id for e in kept.values() if e.expires <= 600_000_000}
+
+
+def test_presence_of_a_category_places_no_edge():
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe("a", "brand IS NOT NULL", time=0)
+    topic.subscribe("b", "brand = 'x'", time=0)
+    topic.flush()
+    topic.subscribe("c", "brand = 'y'", time=0)
+    assert [m.subscription for m in topic.match({"id": "e", "brand": "y"}, time=0)] == ["a", "c"]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tidings.engine.axes import axes_of, event_axes
+from tidings.engine.axes import clause_axes, event_axes
 from tidings.index.mo_event_tree import MOEventTree
 from tidings.model.arrays import EventColumns, Vocabularies, encode_clauses, encode_events
 from tidings.model.clause import Clause
@@ -33,7 +33,7 @@ class LiveEvents:
         self._id: dict[int, str] = {}
         self._next = 0
         self._measured_at = FIRST
-        self._tree = MOEventTree(axes_of(schema, self._vocabularies), len(schema.ranges) + 2)
+        self._tree = MOEventTree(clause_axes(schema, self._vocabularies), len(schema.ranges) + 2)
 
     def __len__(self) -> int:
         return len(self._events)

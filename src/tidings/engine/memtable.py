@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tidings.engine.axes import axes_of
+from tidings.engine.axes import clause_axes
 from tidings.index.mo_tree import MOTree
 from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies, encode_clauses
 from tidings.model.clause import Clause, Values
+from tidings.model.gather import NO_CLAUSES
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
 
@@ -21,11 +22,11 @@ from tidings.model.subscription import Subscription
 class Memtable:
     """Similarity subscriptions are only kept here: `Similar` matches them."""
 
-    def __init__(self, schema: Schema, vocabularies: Vocabularies, sample: ClauseColumns | None = None) -> None:
+    def __init__(self, schema: Schema, vocabularies: Vocabularies, sample: ClauseColumns = NO_CLAUSES) -> None:
         """`sample` are clauses like those to come."""
         self._schema = schema
         self._vocabularies = vocabularies
-        self._index = MOTree(axes_of(schema, vocabularies, sample))
+        self._index = MOTree(clause_axes(schema, vocabularies, sample))
         self._slots: dict[str, range] = {}
         self._clause: dict[int, Clause] = {}
         self.subscriptions: dict[str, Subscription] = {}

@@ -62,7 +62,7 @@ def candidates(schema: Schema, vocabularies: Vocabularies, clauses: ClauseColumn
         if isinstance(attribute, Category):
             axis = prefix_axis(dimension, vocabularies.categories[name])
             numbers = np.array([prefix_number(s, axis.letters) for s in vocabularies.categories[name].strings] or [0.0])
-            lo = hi = numbers[lo.astype(np.int64)]
+            lo = hi = numbers[lo[np.isfinite(lo)].astype(np.int64)]  # presence is a predicate without ends
         else:
             domain = (attribute.lo, attribute.hi) if isinstance(attribute, Number) else (-math.inf, math.inf)
             axis = _axis(dimension, lo, hi, domain, narrow=False)
