@@ -34,8 +34,10 @@ PAPER_ORDER_GB = {"random": 0.76, "df": 0.72, "idf": 0.79, "locality": 0.83}
 def main(full: bool = False) -> None:
     sizes = FULL_SIZES if full else SIZES
     count = sizes["Twitter-like"]
-    size = f"{count:,} Twitter-like subscriptions ({sizes['comparison']:,} in figure 9) and {sizes['GeoNames and tweets']:,} real ones; "
-    size += "the paper has 10 million of each."
+    real = sizes["GeoNames and tweets"]
+    size = (
+        f"{count:,} Twitter-like subscriptions ({sizes['comparison']:,} in figure 9), {real:,} real ones; the paper has 10 million."
+    )
     kind = "The paper's size" if full else "The default size (`make papers`; `make papers-full` runs the paper's)"
     report = Report("rttree", title="Location-aware publish/subscribe: the R^t trees", size=f"{kind}: {size}")
     data = Twitter()
@@ -237,7 +239,7 @@ def judge_rivals(report, title, mean, rivals):
     points, ranges = ([group for group in GROUPS if group.endswith(kind)] for kind in ("point", "range"))
     small = "Their cost grows with the number of subscriptions, that of R^t++ more slowly; the paper has more of them."
     lists = "Our inverted lists are contiguous and our R-tree's boxes are tested in bulk; the paper does not describe its own."
-    long = "A long message is looked up word by word at every node; our spatial-first compares a few boxes and stops at a missing word."
+    long = "A long message is looked up word by word at each node; spatial-first compares a few boxes and stops at a missing word."
     ordering(report, f"{title}, point messages", mean, points, "spatial-first", "keyword-first", reason=lists)
     ordering(report, f"{title}, range messages", mean, ranges, "keyword-first", "spatial-first", reason=lists)
     ordering(report, title, mean, GROUPS, "spatial-first", "IR-tree", reason="Ours reads each inverted list once, at its node.")

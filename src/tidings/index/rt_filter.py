@@ -37,6 +37,15 @@ class Scratch(NamedTuple):
     met: NDArray[np.int32]
     """The entries with seen > 0, to set them back."""
     stack: NDArray[np.int32]
+    """Nodes to go on with."""
+    want: NDArray[np.int32]
+    """Place on the stack x 2: first and end of that node's tokens in `wanted`."""
+    wanted: NDArray[np.int32]
+    """The tokens that the entries counted at a node have next, each once, of one node of the stack after another."""
+    asked: NDArray[np.int32]
+    """Token: the last visit that wanted it."""
+    visit: NDArray[np.int64]
+    """1: visits of this call."""
     stats: NDArray[np.int64]
 
 
@@ -47,6 +56,10 @@ def scratch_for(body: Body, vocabulary: int, stats: NDArray[np.int64]) -> Scratc
         seen=np.zeros(entries, np.uint16),
         met=np.empty(entries, np.int32),
         stack=np.empty((body.levels + 1) * (MOST + 1), np.int32),
+        want=np.empty(((body.levels + 1) * (MOST + 1), 2), np.int32),
+        wanted=np.empty(body.levels * entries + 1, np.int32),
+        asked=np.zeros(vocabulary, np.int32),
+        visit=np.zeros(1, np.int64),
         stats=stats,
     )
 
@@ -181,26 +194,31 @@ def rt_plus_plus_prune(
     """Walk down the inverted lists, counting each entry's tokens; one whose count is full is an answer. [rttree, Alg. 2 (Fig. 6)]
 
     With `box_first` an entry's own box is tested when it is met first, and one that does not touch the message opens no path.
+    Below level 1 only the tokens that counted entries have next are looked up.
     """
     met = np.zeros(1, np.int64)
-    scratch.stack[0], depth = body.state[ROOT], 1
+    stack, want = scratch.stack, scratch.want
+    stack[0], want[0, 0], want[0, 1], depth = body.state[ROOT], 0, 0, 1
     while depth > 0 and found != FULL_OUT:
         depth -= 1
-        node = wide(scratch.stack[depth])
+        node, end = wide(stack[depth]), wide(want[depth, 1])
+        wanted = words if node == body.state[ROOT] else scratch.wanted[want[depth, 0] : end]
         for at in range(body.degree[node]):
             child = wide(body.child[node, at])
             if not touch(body.box[child], box):
                 continue
-            hope = False
-            if body.height[child] == 0 and len(words) > body.degree[child]:
+            if body.height[child] == 0:
                 found = _read_leaf(body, entries, child, box, number, box_first, scratch, out, found)
+                last = end
             else:
-                found, hope = _count_lists(body, tokens, entries, child, box, words, box_first, scratch, met, out, found)
+                found, last = _count_lists(
+                    body, tokens, entries, child, box, wanted, number, box_first, scratch, met, end, out, found
+                )
             if found == FULL_OUT:
                 break
-            if hope and body.height[child] > 0:
-                scratch.stack[depth] = child
-                depth += 1
+            if last > end:
+                stack[depth], want[depth, 0], want[depth, 1] = child, end, last
+                depth, end = depth + 1, last
     for entry in scratch.met[: met[0]]:
         scratch.seen[entry] = 0
     return found
@@ -218,7 +236,7 @@ def _read_leaf(
     out: NDArray[np.int32],
     found: int,
 ) -> int:
-    """What `_count_lists` finds in a leaf, by its entries instead of its lists: the less to read when the message is long."""
+    """What the lists of a leaf would give, by its few entries: those counted at all levels above, whose other tokens are there."""
     above = body.height[body.state[ROOT]] - 1
     scratch.stats[VISITED] += 1
     for at in range(body.degree[leaf]):
@@ -245,16 +263,19 @@ def _count_lists(
     node: int,
     box: NDArray[np.float64],
     words: NDArray[np.int32],
+    number: int,
     box_first: bool,
     scratch: Scratch,
     met: NDArray[np.int64],
+    end: int,
     out: NDArray[np.int32],
     found: int,
-) -> tuple[int, bool]:
-    """Count the node's lists: (matches so far, whether some entry has all tokens up to this level and more below)."""
+) -> tuple[int, int]:
+    """Count the lists of a node that is no leaf: (matches so far, the end of the tokens wanted below it, which begin at `end`)."""
     level = body.height[body.state[ROOT]] - body.height[node]
-    seen, hope = scratch.seen, False
+    seen = scratch.seen
     scratch.stats[VISITED] += 1
+    scratch.visit[0] += 1
     for token in words:
         slot = find(tokens, key_of(node, token))
         if slot < 0:
@@ -262,18 +283,21 @@ def _count_lists(
         start, length = wide(tokens.start[slot]), tokens.held[slot]
         scratch.stats[POSTINGS] += length
         for entry in tokens.posting[start : start + length]:
-            count = seen[entry] + 1
-            if count < level or (box_first and level == 1 and count == 1 and not touch(body.entry_box[entry], box)):
+            if seen[entry] != level - 1 or (box_first and level == 1 and not touch(body.entry_box[entry], box)):
                 continue
-            if count == 1:
+            if level == 1:
                 scratch.met[met[0]] = entry
                 met[0] += 1
-            seen[entry] = count
-            if count < entries.word_count[entry]:
-                hope = True
+            seen[entry] = level
+            if level < entries.word_count[entry]:
+                wanted = entries.token[entries.word_start[entry] + level]
+                if scratch.stamp[wanted] == number and scratch.asked[wanted] != scratch.visit[0]:
+                    scratch.asked[wanted] = scratch.visit[0]
+                    scratch.wanted[end] = wanted
+                    end += 1
             elif box_first or touch(body.entry_box[entry], box):
                 if found == len(out):
-                    return FULL_OUT, False
+                    return FULL_OUT, end
                 out[found] = entries.name[entry]
                 found += 1
-    return found, hope
+    return found, end

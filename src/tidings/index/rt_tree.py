@@ -12,11 +12,12 @@ corners are equal, else a range; a box matches if it touches, edges included. An
 Cost: O(|m| + lists) per visited node; 32 B for an entry's box, about 12 B for its share of the nodes, 30 B for name and words, and
 the token table. `head` (int32) leads from a name to its first entry, so names should be about dense.
 
-Deviations: in R^t++ an entry's box is tested when the walk meets it first, not when its count is full (`box_first`): the paper's
-walk follows the words of entries far from the message down to their leaves. A leaf with fewer entries than the message has words
-is read by its entries, not its lists: there are less of them to read. Root and leaf levels: the paper's text and example
-disagree whether level 1 is the root or its children; here it is its children, for at the root the box prunes nothing. `df` of
-tokens that are gone makes `match` skip message words no entry has. Everything else is as in the paper. [rttree, sections 3-5]
+Deviations, all in the walk of R^t++. An entry's box is tested when the walk meets it first, not when its count is full
+(`box_first`): the paper's walk follows the words of entries far from the message down to their leaves. Below level 1 a node is
+asked only for those of the message's tokens that an entry counted above it has next, where the paper asks for all: other lists hold
+nobody who is still in the race. A leaf is read by its few entries, for the same reason; its lists are kept, for they are part of
+the tree and similarity reads them. The paper's text and example disagree whether level 1 is the root or its children; here it is
+its children, for at the root the box prunes nothing. [rttree, sections 3-5]
 """
 
 from __future__ import annotations
