@@ -126,13 +126,8 @@ class Family:
         if k not in self.groups:
             self.groups[k] = Group(k, 2)
             self._painters[k] = PaintSparse(self.objects, k, self.groups[k].watchers)
-        a = self.objects.arrays
-        best: list[int] = []
-        rank, tie = -INF, -INF
-        while len(best) < k and (found := self.objects.min_y(point[0], point[1], rank, tie)) >= 0:
-            rank, tie = float(a.y[found]), float(a.tie[found])
-            best.append(found)
-        self.groups[k].add(subscription, point, best, [float(a.y[o]) for o in best])
+        best = self.objects.best(point[0], point[1], k)
+        self.groups[k].add(subscription, point, best, [self.rank(number) for number in best])
         return self.groups[k]
 
     def move(self, move: Move, ties: Ties) -> Iterator[tuple[Group, Rows]]:

@@ -119,6 +119,15 @@ class ObjectIndex:
         """The object of least rank after (y, tie) in [lo, hi]; -1 if there is none."""
         return int(min_y(self.arrays, lo, hi, y, tie))
 
+    def best(self, lo: float, hi: float, k: int) -> list[int]:
+        """The k objects of least rank in [lo, hi], best first."""
+        found: list[int] = []
+        y, tie = -np.inf, -np.inf
+        while len(found) < k and (number := self.min_y(lo, hi, y, tie)) >= 0:
+            found.append(number)
+            y, tie = float(self.arrays.y[number]), float(self.arrays.tie[number])
+        return found
+
     @property
     def stats(self) -> dict[str, int]:
         meta = self.arrays.meta

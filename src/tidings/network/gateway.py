@@ -10,7 +10,6 @@ breaks it connects again, saying what it has; started anew it has nothing and ge
 from __future__ import annotations
 
 import json
-import math
 import socket
 import sys
 import threading
@@ -56,12 +55,8 @@ class Gateway:
         objects.insert_many(table[:, 0].astype(np.int64), table[:, 1].copy(), table[:, 2].copy())
         self._know(int(table[:, 0].max(initial=0)))
         for watcher, (l, r) in enumerate(self.ranges):
-            best: list[tuple[int, float]] = []
-            rank, tie = -math.inf, -math.inf
-            while len(best) < self.k and (found := objects.min_y(l, r, rank, tie)) >= 0:
-                rank, tie = float(objects.arrays.y[found]), float(found)
-                best.append((found, rank))
-            self._lists.reset(watcher, l, r, [o for o, _ in best], [y for _, y in best])
+            best = objects.best(l, r, self.k)
+            self._lists.reset(watcher, l, r, best, [float(objects.arrays.y[number]) for number in best])
 
     def _know(self, number: int) -> None:
         if number >= len(self._tie):
