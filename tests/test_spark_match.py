@@ -93,6 +93,29 @@ def test_a_pin_is_made_once_and_its_manifest_stays(tmp_path):
         assert pinned(tmp_path, "query", 1).manifest > first.manifest
 
 
+def test_a_removal_alone_is_seen_by_readers(tmp_path):
+    with td.open(tmp_path, "offers", SCHEMA) as topic:
+        topic.subscribe_many(subscriptions(10), time=START)
+        topic.flush()
+        assert topic.unsubscribe_many(["s3", "s4", "nobody", "s3"]) == 2
+        topic.flush()
+        assert len(View.open(tmp_path)) == 8
+
+
+@pytest.mark.parametrize("aggregate", ["sum", "max"])
+def test_relaxed_and_similar_equal_the_embedded_engine(tmp_path, aggregate):
+    """A view answers as the topic does; Spark only carries the batches."""
+    events = EVENTS.drop_columns(["time"])
+    with td.open(tmp_path, "offers", SCHEMA) as topic:
+        topic.subscribe_many(subscriptions(60).append_column("price.weight", pa.array([0.5] * 60)), time=START)
+        topic.subscribe("like", "A_CONTAINS(about, ('w1', 'w2')) AND S_INTERSECTS(place, BBOX(0, 0, 6, 6))", similarity=(0.5, 0.3))
+        topic.flush()
+        view, time = View.open(tmp_path), 1_800_000_000_000_000
+        want = topic.match_batch(events, k=4, relaxed=True, aggregate=aggregate)
+        assert rows_of(view.match(events, 4, True, aggregate, time=time).drop_columns(["row"])) == rows_of(want)
+        assert rows_of(view.match(events, time=time).drop_columns(["row"])) == rows_of(topic.match_batch(events))
+
+
 def test_refused_events_come_out_with_the_reason(spark, topic):
     bad = EVENTS.slice(0, 3).set_column(1, "price", pa.array([1.0, np.nan, 2.0]))
     frame = match(spark.createDataFrame(bad), topic.folder, corrupt=True)

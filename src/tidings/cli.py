@@ -2,6 +2,64 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tidings.errors import TidingsError
+
+app = typer.Typer(help="A ranked publish/subscribe engine: run its pipeline on Spark.", no_args_is_help=True, add_completion=False)
+console = Console()
+
+JobFile = Annotated[Path, typer.Argument(help="The job, a TOML file; docs/spark.md describes it.")]
+Master = Annotated[str, typer.Option(help="Where Spark runs.")]
+Changes = Annotated[list[str] | None, typer.Option("--set", help="table.key=value over the file, as run.trigger=available-now.")]
+Packages = Annotated[str | None, typer.Option(help="Maven coordinates of connectors, as Spark's own --packages.")]
+
+
+@app.callback()
+def tidings() -> None:
+    """A ranked publish/subscribe engine: run its pipeline on Spark."""
+
+
+@app.command()
+def run(
+    job: JobFile,
+    master: Master = "local[*]",
+    set: Changes = None,
+    dry_run: Annotated[bool, typer.Option(help="Print plan, columns and a sample's row counts; run nothing.")] = False,
+    packages: Packages = None,
+) -> None:
+    """Run a job: events in, notifications out."""
+    from tidings.spark import runner
+    from tidings.spark.job import load_job
+
+    loaded = load_job(job, set or ())
+    if dry_run:
+        runner.dry_run(loaded, master, console, packages)
+    else:
+        runner.run(loaded, master, console, packages)
+
+
+@app.command()
+def submit(
+    job: JobFile,
+    master: Annotated[str, typer.Option(help="The cluster, as spark://host:7077.")],
+    set: Changes = None,
+    packages: Packages = None,
+    folder: Annotated[Path, typer.Option(help="Where the packed environment is kept.")] = Path("build"),
+) -> None:
+    """Run a job on a cluster that has Spark and Python, but not tidings: the environment is packed and sent along."""
+    from tidings.spark import submitting
+
+    raise SystemExit(submitting.submit(job, master, set or (), packages, folder))
+
 
 def main() -> None:
-    raise SystemExit("tidings: no commands yet")
+    try:
+        app()
+    except TidingsError as error:
+        console.print(f"[red]tidings:[/red] {error}", highlight=False)
+        raise SystemExit(1) from None

@@ -84,6 +84,7 @@ class Store:
     def adopt(self, snapshot: Snapshot) -> None:
         """Begin with these segments; nothing else is there yet."""
         self.snapshot = self._packed = self._last_saved = snapshot
+        self.similar_change += self._any_similar()
 
     def keep(self, save: Callable[[Snapshot], None], saved: Snapshot) -> None:
         """From now on `save` what is packed; `saved` is on disk already."""
@@ -219,7 +220,7 @@ class Store:
         return single
 
     def flush(self) -> None:
-        """Turn the memtable into a segment, and wait until a durable topic has written it."""
+        """Turn the memtable into a segment, and wait until a durable topic has written it, and any removals."""
         with self.lock:
             self._pack()
             self._background(self._tidy)

@@ -131,6 +131,18 @@ class Topic:
             self.store.remove(seq, [id])
             self.publisher.deactivate(id)
 
+    def unsubscribe_many(self, ids: Sequence[str]) -> int:
+        """Remove those of `ids` that are there, as one change; how many they were."""
+        with self.store.lock:
+            there = [id for id in dict.fromkeys(ids) if id in self.store]
+            if there:
+                seq = self.store.snapshot.seq + 1
+                self.journal.removed(seq, there)
+                self.store.remove(seq, there)
+            for id in there:
+                self.publisher.deactivate(id)
+            return len(there)
+
     def subscription(self, id: str) -> Subscription:
         found = self.store.get(id)
         if found is None:

@@ -22,9 +22,11 @@ from tidings.engine.manifest import Manifest, bury, load_manifest, load_segment,
 from tidings.engine.matching import match_table
 from tidings.engine.names import ABSENT
 from tidings.engine.planner import Statistics
+from tidings.engine.relaxed import relaxed_table
 from tidings.engine.rows import RANKING
 from tidings.engine.segment import NOBODY, Segment
-from tidings.engine.store import Found, Store
+from tidings.engine.similar import Similar
+from tidings.engine.store import Found, Snapshot, Store
 from tidings.model.arrow import NONE
 from tidings.model.columns import EventBatch, events_from_arrow
 from tidings.model.schema import Schema
@@ -49,7 +51,9 @@ class View:
         self.key = manifest.key
         self.files = {file: self._segment(file, live, verify, known) for file, live in manifest.segments}
         vocabularies = load_vocabularies(self.schema, folder / manifest.vocabulary)
-        self.store = Store(self.schema, vocabularies, Statistics(), list(self.files.values()), manifest.seq)
+        self.store = Store(self.schema, vocabularies, Statistics())
+        self.store.adopt(Snapshot(tuple(self.files.values()), manifest.seq))
+        self.similar = Similar()
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], number: int | None = None, verify: bool = True) -> View:
@@ -74,10 +78,18 @@ class View:
     def read(self, table: pa.Table, on_error: str = "raise") -> EventBatch:
         return events_from_arrow(self.schema, self.store.vocabularies, table, key=self.key, on_error=on_error)
 
-    def match(self, events: pa.Table | EventBatch, k: int | None = None, *, time: int) -> pa.Table:
-        """(row, event, subscription, score). An event meets the subscriptions that live at its own time, or at `time`."""
+    def match(
+        self, events: pa.Table | EventBatch, k: int | None = None, relaxed: bool = False, aggregate: str = "sum", *, time: int
+    ) -> pa.Table:
+        """(row, event, subscription, score). An event meets the subscriptions that live at its own time, or at `time`.
+
+        Those that go by similarity, and all when `relaxed`, are met as they live at `time`.
+        """
         batch = events if isinstance(events, EventBatch) else self.read(events)
-        return match_table(batch.ids, self.find(batch, time), [], batch.values, k, LONG_AGO)
+        if relaxed:
+            return relaxed_table(self.store, batch, k, aggregate, time)
+        similar = self.similar.match(self.store, batch.columns, batch.values, time) if self.store.similar_change else ()
+        return match_table(batch.ids, self.find(batch, time), [], batch.values, k, LONG_AGO, similar)
 
     def find(self, batch: EventBatch, time: int) -> list[Found]:
         """The matches of live subscriptions, by segment."""

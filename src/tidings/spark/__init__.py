@@ -1,7 +1,10 @@
 """tidings on Spark: DataFrame transforms, batch and streaming, and the building and following of topics."""
 
 from tidings.spark.building import build
+from tidings.spark.events import parse
+from tidings.spark.following import follow
 from tidings.spark.matching import match
+from tidings.spark.notifying import notify
 from tidings.spark.session import session
 
-__all__ = ["build", "match", "session"]
+__all__ = ["build", "follow", "match", "notify", "parse", "session"]

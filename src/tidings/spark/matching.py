@@ -43,6 +43,8 @@ class Matcher:
     folder: Path
     pin: Pin
     k: int | None = None
+    relaxed: bool = False
+    aggregate: str = "sum"
     corrupt: bool = False
     ranking: bool = False
 
@@ -64,7 +66,7 @@ class Matcher:
             table, told = take_corrupt(table, view.key)
             refused.append(told)
         events = view.read(table, on_error="skip" if self.corrupt else "raise")
-        found = view.match(events, self.k, time=time)
+        found = view.match(events, self.k, self.relaxed, self.aggregate, time=time)
         if events.refused:
             rows, reasons = zip(*events.refused, strict=True)
             refused.append(told_of(table.take(pa.array(rows)), reasons, view.key))
@@ -77,6 +79,8 @@ def match(
     events: DataFrame,
     topic: str | os.PathLike[str],
     k: int | None = None,
+    relaxed: bool = False,
+    aggregate: str = "sum",
     *,
     corrupt: bool = False,
     ranking: bool = False,
@@ -85,9 +89,9 @@ def match(
     folder = Path(topic).absolute()
     pin = newest(folder)
     check_events(events, view_of(folder, pin.manifest))
-    if ranking and k is not None:
-        raise EventError("ranking=True keeps every match for notify: it takes no k")
-    matcher = Matcher(folder, pin, k, corrupt, ranking)
+    if ranking and (k is not None or relaxed):
+        raise EventError("ranking=True keeps every match for notify: it takes neither k nor relaxed")
+    matcher = Matcher(folder, pin, k, relaxed, aggregate, corrupt, ranking)
     return map_arrow(events, matcher, matcher.columns)
 
 
