@@ -224,3 +224,12 @@ def test_locality_prefers_the_word_that_is_rare_nearby():
     first = local[columns.word_start[:-1]]
     assert first[-2:].tolist() == [1, 0]
     assert ORDERS["idf"](frequencies, columns.box, columns.word_start, columns.word)[columns.word_start[-2]] == 0
+
+
+def test_locality_breaks_ties_by_the_frequency_everywhere():
+    """Both words come once in the cell; the one with the larger code is the rarer."""
+    rows = [((90.0, 90.0, 91.0, 91.0), {0})] * 3 + [((0.0, 0.0, 1.0, 1.0), {0, 1})]
+    columns = clause_columns(rows)
+    frequencies = Frequencies(local=True)
+    frequencies.add(columns.box, columns.word_start, columns.word)
+    assert ORDERS["locality"](frequencies, columns.box, columns.word_start, columns.word)[-2:].tolist() == [1, 0]

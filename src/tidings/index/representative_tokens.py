@@ -110,8 +110,10 @@ def df_order(
 def locality_order(
     frequencies: Frequencies, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """[rttree, section 4.2: locality-aware method, idf]"""
-    return ordered(start, word, _local_df(frequencies.cell, frequencies.cells(box), start, word))
+    """Words equally rare in the cell, most of them where cells hold few, are told apart by their frequency everywhere.
+    [rttree, section 4.2: locality-aware method, idf]"""
+    local = _local_df(frequencies.cell, frequencies.cells(box), start, word)
+    return ordered(start, word, (local << 32) + frequencies.df[word])
 
 
 ORDERS: dict[str, Order] = {"random": random_order, "df": df_order, "idf": idf_order, "locality": locality_order}
