@@ -2,12 +2,13 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: setup java check test bench papers papers-full soak docs demo clean
+.PHONY: setup java check test pipeline bench papers papers-full soak docs demo clean
 
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
 check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
-test: setup java ; $(RUN) -m pytest -n 2 -q
+test: setup java ; $(RUN) -m pytest -n 2 --dist loadgroup -q
+pipeline: setup java ; $(RUN) -m pytest -q -m 'kafka or cluster'
 bench: setup ; $(RUN) -m benchmarks
 papers: setup ; $(RUN) -m experiments
 papers-full: setup ; $(RUN) -m experiments --full
