@@ -1,7 +1,8 @@
 """Objects split over several servers along x: each keeps a zone and knows its left and right neighbour.
 
 A question starts at the server of its place and walks on to the neighbours while it is not answered: `first_k` until k objects
-are found, `min_y` as far as the interval reaches. `hops` counts the servers a question moved to, the measure of Fig. 20.
+are found, `min_y` as far as the interval reaches. `hops` counts the servers that questions moved on to; with `questions` it is the
+measure of Fig. 20.
 `PaintSplit` is Paint-Dense over such servers.
 
 Cost: that of ObjectIndex at each server visited. Paper: range-topk, appendix C, Alg. 1 and 2. Deviation: the servers are objects of
@@ -29,7 +30,7 @@ class SplitObjects:
     def __init__(self, cuts: Sequence[float]) -> None:
         self.cuts = list(cuts)
         self.zones = [ObjectIndex() for _ in range(len(cuts) + 1)]
-        self.hops = 0
+        self.hops = self.questions = 0
         self._zone_of: dict[int, int] = {}
 
     def __len__(self) -> int:
@@ -49,6 +50,7 @@ class SplitObjects:
 
     def first_k(self, x: float, y: float, tie: float, side: int, k: int) -> list[float]:
         """[range-topk, Alg. 1]"""
+        self.questions += 1
         at = bisect_right(self.cuts, x)
         found = self.zones[at].first_k(x, y, side, k, tie)
         while len(found) < k and 0 <= at + side < len(self.zones):
@@ -59,6 +61,7 @@ class SplitObjects:
 
     def min_y(self, lo: float, hi: float, y: float, tie: float, start: float) -> int:
         """The object of least rank after (y, tie) in [lo, hi], asked at the server of `start`; -1 if none. [range-topk, Alg. 2]"""
+        self.questions += 1
         home = bisect_right(self.cuts, start)
         first, last = min(home, bisect_right(self.cuts, lo)), max(home, bisect_right(self.cuts, hi))
         self.hops += last - first
