@@ -74,10 +74,11 @@ def random_updates(rng, y, count, volatility=None):
 
 
 def synthetic(watchers, events, objects=10_000, object_kind="uniform", watcher_kind="uniform", volatility=None, seed=8):
+    """The same objects and updates for any number and kind of watchers."""
     rng = np.random.default_rng(seed)
     x, y = object_places(rng, objects, object_kind), rng.random(objects)
-    points = watcher_points(rng, watchers, watcher_kind)
-    return Workload(x, y, points, *random_updates(rng, y, events, volatility))
+    updates = random_updates(rng, y, events, volatility)
+    return Workload(x, y, watcher_points(rng, watchers, watcher_kind), *updates)
 
 
 def stocks(watchers, days, seed=8, warm=250):
