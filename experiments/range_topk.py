@@ -158,7 +158,8 @@ def watchers_sweep(report, sizes, events):
         "k = 20, 5 million watchers: Unicast sends 316,158 bytes an event, Paint-Dense 3,501",
         0.5 < five / 316_158 < 2 and 0.5 < dense[sizes[-1]] / 3_501 < 2,
         f"Unicast {five:.0f} (scaled from {sizes[-1]}), Paint-Dense {dense[sizes[-1]]:.0f}",
-        "held if within a factor of two, for the few greatest events decide the averages; messages of exposed objects are 8 bytes longer here, as they carry the object they replace",
+        "held if within a factor of two, for the few greatest events decide the averages; "
+        "messages of exposed objects are 8 bytes longer here, as they carry the object they replace",
     )
 
 
