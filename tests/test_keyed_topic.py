@@ -121,5 +121,13 @@ class KeyedMachine(RuleBasedStateMachine):
             assert [(m.event, m.score) for m in self.topic.top(id, time=self.time)] == self.oracle.top(id)
 
 
+def test_two_changes_of_one_instant_both_wait_in_the_outbox(tmp_path):
+    with td.open(tmp_path, "objects", SCHEMA, key="sku") as topic:
+        topic.subscribe("s", k=1, by="-price", time=0)
+        for price in (3.0, 2.0, 1.0):
+            topic.publish({"sku": "o", "price": price}, time=1)
+        assert [note.why for _, note in topic.outbox()] == ["entered", "updated", "updated"]
+
+
 TestKeyedTopic = KeyedMachine.TestCase
 TestKeyedTopic.settings = settings(max_examples=20, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))

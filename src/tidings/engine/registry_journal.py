@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,9 @@ class RegistryJournal(Journal):
         last = {e.id: e for e in events}
         kept = [(e.id, e.expires, json.dumps(event_to_record(e))) for e in last.values() if not e.deleted]
         gone = [(e.id,) for e in last.values() if e.deleted]
-        due = [(n.id, json.dumps([*n[:5], n.at.isoformat()])) for n in notes]
+        # An object may change twice in one instant, and both changes are news; an event enters a list once.
+        suffix = "" if publisher.boards is None else f"-{secrets.token_hex(4)}"
+        due = [(n.id + suffix, json.dumps([*n[:5], n.at.isoformat()])) for n in notes]
         with self.registry.transaction() as db:
             db.executemany("INSERT OR REPLACE INTO event VALUES (?, ?, ?)", kept)
             db.executemany("DELETE FROM event WHERE id = ?", gone)
