@@ -179,14 +179,17 @@ def runtimes(report: Report, n: int, window: int) -> None:
             row["exact s"], told, _ = hear(stream, centres, k, window)
             row["bounded s"], *_ = hear(stream, centres, k, window, SIGMA)
             row["paper's queues s"] = cpu_seconds(lambda c=(stream, centres, k, length, window): checked_queues.deliveries(*c), 1)
-            part = centres if k < 100 else centres[:50]
             if name != "flights":
                 start = time.process_time()
-                same = (skyband.deliveries(stream, part, k, window) == told[: len(part)]).all()
-                row["k-skyband s"] = (time.process_time() - start) * len(centres) / len(part)
-                row["same deliveries"] = bool(same)
+                delivered = skyband.deliveries(stream, centres, k, window)
+                row["k-skyband s"] = time.process_time() - start
+                row["same deliveries"] = bool((delivered == told).all())
             rows.append(row)
-    report.table("figure11", rows, "Figure 11: CPU seconds for 500 subscriptions (k-skyband at k = 100: from 50, times ten)")
+    report.table("figure11", rows, "Figure 11: CPU seconds for 500 subscriptions")
+    report.text(
+        "Ours gives whole notifications (ids, ranks, instants, in order of time); the comparators only count. The comparators look at "
+        "every subscription for every publication, with vectorised distances in the paper's queues."
+    )
     for k in (1, 10, 100):
         chosen = [r for r in rows if r["k"] == k and "k-skyband s" in r]
         ratio = min(r["k-skyband s"] / r["exact s"] for r in chosen)
@@ -232,26 +235,29 @@ def pairs(report: Report, n: int) -> None:
 def many(report: Report, n: int, window: int) -> None:
     """100,000 subscriptions, which the paper could not do: with the ball index, and with every subscription checked."""
     step("100,000 subscriptions")
-    rows, told = many_rows(100_000, 10, window, n)
+    rows, told, touched = many_rows(100_000, 10, window, n)
     report.table("many", rows, f"100,000 subscriptions, k = 10, {told:.0f} notifications an event, after a first full window")
     ratio = rows[2]["us an event"] / rows[0]["us an event"]
+    left = rows[2]["us an event"] / 20 / touched
     reason = (
-        "every event changes the lists of some hundred subscriptions, of which it notifies half: most of the time goes into "
-        "these lists and notifications, which no index saves"
+        f"an event changes {touched:.0f} lists and makes {told:.0f} notifications, so 20 times would leave {left:.2f} us for each "
+        f"change of a list; it takes {rows[0]['us an event'] / touched:.2f} us"
     )
     text = "100,000 subscriptions, k = 10: 20 times faster than checking every subscription (our goal)"
     report.claim(text, ratio >= 20, f"{ratio:.1f} times", "" if ratio >= 20 else reason)
 
 
 def many_rows(subscriptions, k, window, n):
-    """CPU time an event once the windows are full, in three ways; and notifications an event."""
+    """CPU time an event once the windows are full, in three ways; notifications and changed lists an event."""
     stream = uniform(window + n + 201)
     centres = np.random.default_rng(5).random((subscriptions, 2))
     _, _, windows = hear(stream[:window], centres, k, window)
+    before = windows.stats["touched"]
     ids, times = pa.array(np.arange(n).astype("U")), window + 1 + np.arange(n)
     start = time.process_time()
     columns = windows.publish_batch(ids, times, np.full(n, NEVER), stream[window : window + n])
     turned = (time.process_time() - start) / n
+    touched = (windows.stats["touched"] - before) / n
     single = stream[window + n :]
     windows.publish("first", window + n + 1, None, single[0])
     looked = windows.index.stats["balls"]
@@ -265,8 +271,12 @@ def many_rows(subscriptions, k, window, n):
     queues = checked_queues.CheckedQueues(centres, k, queue_length(k, SIGMA, window), window)
     queues.publish(stream[:window])
     checked = cpu_seconds(lambda: queues.publish(stream[window : window + 2000]), 1) / 2000
-    return [
-        {"way": "a batch, turned round", "us an event": turned * 1e6},
-        {"way": f"one event at a time, the ball index looking at {looked:,.0f} balls", "us an event": one * 1e6},
-        {"way": "the paper's queues, every subscription checked", "us an event": checked * 1e6},
-    ], len(columns.at) / n
+    return (
+        [
+            {"way": "a batch, turned round", "us an event": turned * 1e6},
+            {"way": f"one event at a time, the ball index looking at {looked:,.0f} balls", "us an event": one * 1e6},
+            {"way": "the paper's queues, every subscription checked", "us an event": checked * 1e6},
+        ],
+        len(columns.at) / n,
+        touched,
+    )

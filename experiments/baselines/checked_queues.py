@@ -20,7 +20,7 @@ class CheckedQueues:
 
     def __init__(self, centres, k, length, window):
         shape, n = (len(centres), length + 1), len(centres)
-        self.arguments = centres, k, window
+        self.arguments = np.ascontiguousarray(centres.T), k, window
         self.queues = np.empty(shape), np.empty(shape, np.int64), np.zeros(shape, np.uint8), np.zeros(n, np.int64)
         self.last, self.oldest, self.told = np.full(n, np.inf), np.full(n, NOBODY), np.zeros(n, np.int64)
         self.published = 0
@@ -40,18 +40,33 @@ def deliveries(points, centres, k, length, window):
 
 @kernel
 def stream(points, first, centres, k, window, queues, last, oldest, told):
+    n = centres.shape[1]
+    totals, wanted = np.empty(n), np.zeros((n + 7) // 8 * 8, np.uint8)
+    eights = wanted.view(np.uint64)
     for row in range(len(points)):
         event = first + row
-        for s in range(len(centres)):
-            total = 0.0
-            for d in range(points.shape[1]):
-                total += (points[row, d] - centres[s, d]) ** 2
-            left = oldest[s] + window <= event
-            if left:
-                leave(event, s, window, queues, oldest)
-            if left or total < last[s]:
-                arrive(event, total, s, queues, last, oldest)
-                deliver(s, k, queues, told)
+        check_all(points[row], centres, last, oldest, event - window, totals, wanted)
+        for eight in range(eights.size):
+            if eights[eight]:
+                for s in range(8 * eight, min(8 * eight + 8, n)):
+                    if wanted[s]:
+                        if oldest[s] + window <= event:
+                            leave(event, s, window, queues, oldest)
+                        arrive(event, totals[s], s, queues, last, oldest)
+                        deliver(s, k, queues, told)
+
+
+@kernel
+def check_all(point, centres, last, oldest, gone, totals, wanted):
+    """Squared distances to all centres, d x n, and who must look: plain loops over whole arrays, which vectorise."""
+    totals[:] = 0.0
+    for d in range(point.size):
+        x, column = point[d], centres[d]
+        for s in range(totals.size):
+            off = column[s] - x
+            totals[s] += off * off
+    for s in range(totals.size):
+        wanted[s] = (totals[s] < last[s]) | (oldest[s] <= gone)
 
 
 @kernel

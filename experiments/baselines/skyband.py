@@ -18,56 +18,65 @@ TOLD, IN_HEAD = 1, 2
 
 def deliveries(points, centres, k, window):
     """How many of the points, an n x d stream, are delivered to each of the centres."""
-    room = 4 * int(k * (1 + np.log(max(2.0, window / k)))) + 64
-    shape = len(centres), room
-    buffers = np.empty(shape), np.empty(shape, np.int64), np.zeros(shape, np.uint8), np.zeros((len(centres), 2), np.int64)
-    heads = np.empty((len(centres), k + 1)), np.empty((len(centres), k + 1), np.int64), np.zeros(len(centres), np.int64)
-    told = np.zeros(len(centres), np.int64)
-    if not stream(points, centres, k, window, buffers, heads, told):
+    n = len(centres)
+    shape = n, 4 * int(k * (1 + np.log(max(2.0, window / k)))) + 256
+    buffers = np.empty(shape), np.empty(shape, np.int64), np.zeros(shape, np.uint8), np.zeros((n, 2), np.int64)
+    heads = np.empty((n, k + 1)), np.empty((n, k + 1), np.int64), np.zeros(n, np.int64)
+    limits = np.full(n, np.inf), np.full(n, NOBODY)
+    told = np.zeros(n, np.int64)
+    if not stream(points, centres, k, window, buffers, heads, limits, told):
         raise RuntimeError("a k-skyband has outgrown its buffer: this stream is not of independent relevances")
     return told
 
 
 @kernel
-def stream(points, centres, k, window, buffers, heads, told):
+def stream(points, centres, k, window, buffers, heads, limits, told):
+    """`limits`: the distance of the k-th, and the arrival of the head's oldest. Most events only go to the end of a buffer."""
+    far, when, flag, bounds = buffers
+    last, oldest = limits
+    room = far.shape[1]
     for event in range(len(points)):
         for s in range(len(centres)):
             total = 0.0
             for d in range(points.shape[1]):
-                total += (points[event, d] - centres[s, d]) ** 2
-            if not hear(event, total, s, k, window, buffers, heads, told):
-                return False
+                off = points[event, d] - centres[s, d]
+                total += off * off
+            at = bounds[s, 1]
+            if at == room:
+                if not prune(event, s, k, window, far, when, flag, bounds):
+                    return False
+                at = bounds[s, 1]
+            far[s, at], when[s, at], flag[s, at] = total, event, 0
+            bounds[s, 1] = at + 1
+            if total < last[s] or oldest[s] + window <= event:
+                hear(event, at, s, k, window, buffers, heads, limits, told)
     return True
 
 
 @kernel
-def hear(event, distance, s, k, window, buffers, heads, told):
-    """One event reaches one subscription: leavers out of the head, the event into the buffer, the head filled up again."""
-    far, when, flag, bounds = buffers
+def hear(event, at, s, k, window, buffers, heads, limits, told):
+    """The head changes: leavers out, the event in if it is near enough, and the head filled up from the buffer."""
+    far = buffers[0]
     head_far, head_when, head_size = heads
-    oldest = NOBODY
-    for i in range(head_size[s]):
-        oldest = min(oldest, head_when[s, i])
-    if oldest + window <= event:
+    last, oldest = limits
+    if oldest[s] + window <= event:
         kept = 0
         for i in range(head_size[s]):
             if head_when[s, i] + window > event:
                 head_far[s, kept], head_when[s, kept] = head_far[s, i], head_when[s, i]
                 kept += 1
         head_size[s] = kept
-    if bounds[s, 1] == far.shape[1] and not prune(event, s, k, window, buffers):
-        return False
-    at = bounds[s, 1]
-    far[s, at], when[s, at], flag[s, at] = distance, event, 0
-    bounds[s, 1] += 1
-    if head_size[s] == k and distance < head_far[s, k - 1]:
+    if head_size[s] == k and far[s, at] < head_far[s, k - 1]:
         enter(at, s, k, buffers, heads, told)
     while head_size[s] < k:
         best = nearest_outside(event, s, window, buffers)
         if best < 0:
             break
         enter(best, s, k, buffers, heads, told)
-    return True
+    last[s] = head_far[s, k - 1] if head_size[s] == k else np.inf
+    oldest[s] = NOBODY
+    for i in range(head_size[s]):
+        oldest[s] = min(oldest[s], head_when[s, i])
 
 
 @kernel
@@ -103,9 +112,8 @@ def enter(at, s, k, buffers, heads, told):
 
 
 @kernel
-def prune(event, s, k, window, buffers):
+def prune(event, s, k, window, far, when, flag, bounds):
     """Keep, from the newest to the oldest, what fewer than k later ones are nearer than; False when too much stays."""
-    far, when, flag, bounds = buffers
     nearest = np.full(k, np.inf)
     kept = far.shape[1]
     for i in range(far.shape[1] - 1, bounds[s, 0] - 1, -1):
