@@ -129,5 +129,12 @@ def test_two_changes_of_one_instant_both_wait_in_the_outbox(tmp_path):
         assert [note.why for _, note in topic.outbox()] == ["entered", "updated", "updated"]
 
 
+def test_a_batch_of_objects_may_delete(tmp_path):
+    with td.open(tmp_path, "objects", SCHEMA, key="sku") as topic:
+        topic.publish_batch([{"sku": "a", "price": 1.0}, {"sku": "b", "price": 2.0}], time=0)
+        topic.publish_batch([{"sku": "a", "deleted": True}, {"sku": "c", "price": 3.0}], time=1)
+        assert [n.event for n in topic.subscribe("s", by="-price", time=2)] == ["b", "c"]
+
+
 TestKeyedTopic = KeyedMachine.TestCase
 TestKeyedTopic.settings = settings(max_examples=20, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))

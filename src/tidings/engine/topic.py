@@ -301,7 +301,7 @@ class Topic:
     def _batch(self, events: Any) -> EventBatch:
         if isinstance(events, pa.Table | pa.RecordBatch):
             return events_from_arrow(self.schema, self.vocabularies, events, key=self.key)
-        return batch_of(self.schema, self.vocabularies, read_events(self.schema, events, self.key))
+        return batch_of(self.schema, self.vocabularies, read_events(self.schema, events, self.key), self.key)
 
     @staticmethod
     def _at(time: Any) -> int:
