@@ -1,4 +1,4 @@
-"""Moving subscribers: a subscription's place, centred anew, its size kept."""
+"""Moving subscribers: a subscription's place, centred anew, its size kept; and "within so many metres of here"."""
 
 from __future__ import annotations
 
@@ -8,13 +8,46 @@ from dataclasses import replace
 from tidings.errors import EventError, SubscriptionError
 from tidings.model.clause import Box, Clause
 from tidings.model.event import read_place
+from tidings.model.geodesy import circle_of, within
 from tidings.model.schema import Place, Schema
 from tidings.model.subscription import Subscription
 
 
+def placed_within(schema: Schema, subscription: Subscription, point: Sequence[float], metres: float) -> Subscription:
+    """The subscription, further restricted to places within `metres` of `point`."""
+    if any(clause.box is not None for clause in subscription.clauses):
+        raise SubscriptionError(
+            f"subscription {subscription.id!r} has a box in its filter: within or a box on {schema.place!r}, not both"
+        )
+    circle = within(schema, (point[0], point[1]), metres)
+    clauses = [
+        replace(clause, box=part.box, residue=(*clause.residue, *part.residue))
+        for clause in subscription.clauses
+        for part in circle
+    ]
+    return replace(subscription, clauses=tuple(clauses), filter=None)
+
+
+def _without_circle(subscription: Subscription) -> tuple[Subscription, float] | None:
+    """The subscription before `placed_within`, and the metres; None if it is not of that kind."""
+    radius, clauses = None, list[Clause]()
+    for clause in subscription.clauses:
+        circles = [residue for residue in clause.residue if circle_of(residue.source) is not None]
+        if not circles:
+            return None
+        radius = circle_of(circles[0].source)
+        rest = tuple(residue for residue in clause.residue if residue not in circles)
+        base = replace(clause, box=None, residue=rest)
+        clauses += [] if base in clauses else [base]
+    return (replace(subscription, clauses=tuple(clauses)), radius[2]) if radius is not None else None
+
+
 def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) -> Subscription:
-    """The subscription with the middle of all its boxes at `point`."""
+    """The subscription with the middle of all its boxes, or of its circle, at `point`."""
     attribute = schema[schema.place] if schema.place is not None else None
+    round_a_point = _without_circle(subscription)
+    if round_a_point is not None and isinstance(attribute, Place):
+        return placed_within(schema, round_a_point[0], _point(schema.place or "", point, attribute.plane), round_a_point[1])
     boxes = [clause.box for clause in subscription.clauses if clause.box is not None]
     if not isinstance(attribute, Place) or not boxes:
         raise SubscriptionError(f"subscription {subscription.id!r} has no place: only one with a box can be moved")

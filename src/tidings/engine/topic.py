@@ -20,7 +20,7 @@ import pyarrow as pa
 from tidings.engine.explain import Explanation, explain_event, explain_pair
 from tidings.engine.journal import Journal
 from tidings.engine.matching import by_event, match_list, match_table
-from tidings.engine.moving import moved
+from tidings.engine.moving import moved, placed_within
 from tidings.engine.planner import Statistics
 from tidings.engine.publisher import Publisher, is_ranked, same_window
 from tidings.engine.relaxed import relaxed_list, relaxed_table
@@ -72,11 +72,23 @@ class Topic:
     # Subscriptions
 
     def subscribe(
-        self, id: str, filter: str | Mapping[str, Any] | None = None, *, replay: bool = False, time: Any = None, **ranking: Any
+        self,
+        id: str,
+        filter: str | Mapping[str, Any] | None = None,
+        *,
+        within: tuple[Sequence[float], float] | None = None,
+        replay: bool = False,
+        time: Any = None,
+        **ranking: Any,
     ) -> list[Notification]:
-        """Register or replace a subscription; `replay` gives the live events that match, a keyed topic gives its current list."""
+        """Register or replace a subscription; `replay` gives the live events that match, a keyed topic gives its current list.
+
+        `within` is ((x, y), r): the place must lie within r metres of the point (units of a plane), on top of the filter.
+        """
         now = self._at(time)
         subscription = make_subscription(self.schema, id, filter, **ranking)
+        if within is not None:
+            subscription = placed_within(self.schema, subscription, *within)
         if subscription.by is not None:
             relevance_of(self.schema, subscription.by)
         if is_ranked(subscription):

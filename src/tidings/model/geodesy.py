@@ -76,8 +76,24 @@ def within(schema: Schema, point: Point, metres: float) -> tuple[Clause, ...]:
     if not plane and not (-180 <= point[0] <= 180 and -90 <= point[1] <= 90):
         raise FilterError(f"point {point}: a longitude is -180 to 180 and a latitude -90 to 90")
     boxes = (_square(point, metres),) if plane else circle_box(point, metres)
-    residue = _residue(schema.place, point, metres, plane)
+    residue = _residue(schema.place, (float(point[0]), float(point[1])), float(metres), plane)
     return tuple(Clause(box=box, residue=(residue,)) for box in boxes)
+
+
+def circle_of(source: str) -> tuple[str, Point, float] | None:
+    """Attribute, point and metres of the residue source that `within` wrote; None of any other."""
+    node = json.loads(source)
+    if node.get("op") != "s_dwithin":
+        return None
+    attribute, centre, metres = node["args"]
+    x, y = centre["coordinates"]
+    return attribute["property"], (x, y), metres
+
+
+def circle_residue(schema: Schema, name: str, point: Point, metres: float) -> Residue:
+    """The distance test of `within`, rebuilt from what `circle_of` read."""
+    place = schema[name]
+    return _residue(name, point, metres, isinstance(place, Place) and place.plane)
 
 
 def _square(point: Point, radius: float) -> Box:

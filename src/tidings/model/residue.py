@@ -15,6 +15,7 @@ from typing import Any
 from tidings.errors import FilterError, shown
 from tidings.model import spatial, temporal
 from tidings.model.clause import Residue, Values
+from tidings.model.geodesy import circle_of, circle_residue
 from tidings.model.operands import TEXT, TIME, Operand, attribute_type, comparable, operand
 from tidings.model.schema import Place, Schema, Time, Words
 from tidings.model.syntax import Node
@@ -36,6 +37,9 @@ ARRAY_INVERSE = {"a_contains": "a_containedBy", "a_containedBy": "a_contains", "
 
 def compile_residue(schema: Schema, source: str) -> Residue:
     """The residue that `source` (a Residue's own source) describes."""
+    circle = circle_of(source)
+    if circle is not None:
+        return circle_residue(schema, *circle)
     node, negated = json.loads(source), False
     while node.get("op") == "not":
         node, negated = node["args"][0], not negated

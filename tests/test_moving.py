@@ -1,0 +1,55 @@
+"""Notification areas that move: boxes and circles, in memory, packed, and back from disk."""
+
+from __future__ import annotations
+
+import pytest
+
+import tidings as td
+
+SCHEMA = {"price": td.Number(), "place": td.Place()}
+
+
+def ids(topic: td.Topic, place: tuple[float, float], price: float = 1.0) -> list[str]:
+    return [m.subscription for m in topic.match({"id": "e", "place": place, "price": price}, time=0)]
+
+
+def test_a_circle_moves_and_survives(tmp_path):
+    with td.open(tmp_path, "taxis", SCHEMA) as topic:
+        topic.subscribe("ann", "price < 5", within=((121.44, 36.16), 1000), time=0)
+        assert ids(topic, (121.445, 36.16)) == ["ann"]
+        assert ids(topic, (121.445, 36.16), price=9.0) == []
+        # In the circle's box, 1.2 km from its centre.
+        assert ids(topic, (121.4495, 36.1676)) == []
+        topic.flush()
+        topic.move("ann", (121.5, 36.2), time=0)
+        assert ids(topic, (121.445, 36.16)) == []
+        assert ids(topic, (121.505, 36.2)) == ["ann"]
+    with td.open(tmp_path) as again:
+        assert ids(again, (121.505, 36.2)) == ["ann"]
+        again.move("ann", (179.999, 0.0), time=0)
+        assert ids(again, (-179.999, 0.0)) == ["ann"]
+        again.move("ann", (0.0, 0.0), time=0)
+        assert ids(again, (0.005, 0.0)) == ["ann"]
+        assert len(again.subscription("ann").clauses) == 1
+
+
+def test_a_box_moves_across_the_meridian():
+    topic = td.Topic("taxis", SCHEMA)
+    topic.subscribe("bob", "S_INTERSECTS(place, BBOX(10, 10, 12, 12))")
+    topic.move("bob", (180.0, 11.0))
+    assert ids(topic, (-179.5, 11.0)) == ids(topic, (179.5, 10.5)) == ["bob"]
+    topic.move("bob", (11.0, 11.0))
+    assert ids(topic, (12.0, 12.0)) == ["bob"]
+    assert ids(topic, (-179.5, 11.0)) == []
+
+
+def test_what_has_no_place_or_another_shape_stays():
+    topic = td.Topic("taxis", SCHEMA)
+    topic.subscribe("cat", "price < 5")
+    topic.subscribe("dan", "S_INTERSECTS(place, POLYGON((0 0, 1 0, 0 1, 0 0)))")
+    with pytest.raises(td.errors.SubscriptionError, match="has no place"):
+        topic.move("cat", (1.0, 1.0))
+    with pytest.raises(td.errors.SubscriptionError, match="a shape other than a box"):
+        topic.move("dan", (1.0, 1.0))
+    with pytest.raises(td.errors.SubscriptionError, match="not both"):
+        topic.subscribe("eve", "S_INTERSECTS(place, BBOX(0, 0, 1, 1))", within=((0.0, 0.0), 5.0))
