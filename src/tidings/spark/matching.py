@@ -17,7 +17,7 @@ too: `notify` moves its clock by it, and count windows count it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from tidings.engine.view import View, view_of
 from tidings.errors import EventError
 from tidings.model.arrow import NONE
 from tidings.model.columns import EventBatch
-from tidings.model.operands import compile_number
+from tidings.rank.relevance import relevance_of
 from tidings.spark.columns import CORRUPT, MATCH, RANKED, Batches, check_events, map_arrow
 from tidings.spark.pins import Pin, current, newest
 
@@ -120,14 +120,17 @@ def shaped(parts: Iterable[pa.Table], columns: dict[str, pa.DataType]) -> pa.Tab
 
 
 def with_ranking(view: View, events: EventBatch, found: pa.Table, time: int) -> pa.Table:
-    """Add what windows need, and a row for each event that nobody matched."""
+    """Add what windows need, and a row for each event that nobody matched. A match without relevance concerns nobody."""
+    published = np.where(events.time == NONE, time, events.time)
+    relevance = relevances(view, events, found, published)
+    known = pc.is_valid(relevance)
+    found, relevance = found.filter(known), relevance.filter(known)
     row = found["row"].to_numpy()
     matched = np.zeros(len(events), np.bool_)
     matched[row] = True
     silent = np.flatnonzero(~matched)
-    relevance = relevances(view, events, found)
     every = np.concatenate([row, silent])
-    at = np.where(events.time == NONE, time, events.time)[every]
+    at = published[every]
     expires = events.expires[every]
     nothing = pa.table({"event": events.ids.take(pa.array(silent))})
     both = shaped([found, nothing], MATCH)
@@ -141,8 +144,11 @@ def with_ranking(view: View, events: EventBatch, found: pa.Table, time: int) -> 
     return both
 
 
-def relevances(view: View, events: EventBatch, found: pa.Table) -> pa.Array:
-    """The relevance of each match: the subscription's `by` of the event, else the score; each (by, event) is computed once."""
+def relevances(view: View, events: EventBatch, found: pa.Table, published: NDArray[np.int64]) -> pa.Array:
+    """The relevance of each match, null for none: the subscription's `by` of the event, else the score.
+
+    Each (by, event) is computed once.
+    """
     score: NDArray[np.float64] = found["score"].to_numpy().copy()
     if any("by" in segment.table.column_names for segment in view.segments):
         ids = found["subscription"].combine_chunks().dictionary_encode()
@@ -152,6 +158,7 @@ def relevances(view: View, events: EventBatch, found: pa.Table) -> pa.Array:
         for number, text in enumerate(by.dictionary.to_pylist()):
             here = np.flatnonzero(code == number)
             distinct, place = np.unique(row[here], return_inverse=True)
-            value: Callable[..., float] = compile_number(view.schema, text).value
-            score[here] = np.array([value(events.values(int(one))) for one in distinct])[place]
-    return pa.array(score)
+            relevance = relevance_of(view.schema, text)
+            values = [relevance(events.values(one), int(published[one])) for one in distinct.tolist()]
+            score[here] = np.array([np.nan if value is None else value for value in values])[place]
+    return pa.array(score, mask=np.isnan(score))
