@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tidings as td
@@ -53,3 +54,32 @@ def test_what_has_no_place_or_another_shape_stays():
         topic.move("dan", (1.0, 1.0))
     with pytest.raises(td.errors.SubscriptionError, match="not both"):
         topic.subscribe("eve", "S_INTERSECTS(place, BBOX(0, 0, 1, 1))", within=((0.0, 0.0), 5.0))
+
+
+def test_many_moves_are_as_many_new_subscriptions():
+    rng = np.random.default_rng(5)
+    moving, anew = td.Topic("moving", SCHEMA), td.Topic("anew", SCHEMA)
+    for i in range(40):
+        moving.subscribe(f"s{i}", f"price < {i % 8} AND S_INTERSECTS(place, BBOX(0, 0, 2, 2))")
+    for step in range(300):
+        i, (x, y) = rng.integers(0, 40), rng.integers(-8, 8, 2) / 2
+        moving.move(f"s{i}", (x, y))
+        anew.subscribe(f"s{i}", f"price < {i % 8} AND S_INTERSECTS(place, BBOX({x - 1}, {y - 1}, {x + 1}, {y + 1}))")
+        if step % 60 == 59:
+            moving.flush()
+        if step % 100 == 99:
+            moving.update(f"s{i}", score=2.0)
+            anew.update(f"s{i}", score=2.0)
+    for i in range(40):
+        moving.move(f"s{i}", (i / 8, 0.0))
+        anew.subscribe(
+            f"s{i}", f"price < {i % 8} AND S_INTERSECTS(place, BBOX({i / 8 - 1}, -1, {i / 8 + 1}, 1))", score=anew_score(moving, i)
+        )
+    for x, y in rng.integers(-16, 40, (200, 2)) / 8:
+        event = {"id": "e", "place": (float(x), float(y)), "price": float(rng.integers(0, 8))}
+        assert moving.match(event, time=0) == anew.match(event, time=0)
+    moving.store.memtable._index.check()
+
+
+def anew_score(topic: td.Topic, i: int) -> float:
+    return topic.subscription(f"s{i}").score

@@ -12,7 +12,7 @@ import numpy as np
 
 from tidings.engine.axes import clause_axes
 from tidings.index.mo_tree import MOTree
-from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies, encode_clauses
+from tidings.model.arrays import NO_BOX, ClauseColumns, EventColumns, Vocabularies, encode_clauses
 from tidings.model.clause import Clause, Values
 from tidings.model.gather import NO_CLAUSES
 from tidings.model.schema import Schema
@@ -37,6 +37,10 @@ class Memtable:
         return len(self.subscriptions)
 
     def put(self, subscription: Subscription) -> None:
+        before = self.subscriptions.get(subscription.id)
+        if before is not None and only_moved(before, subscription):
+            self._move(subscription)
+            return
         self.remove(subscription.id)
         first, self._next = self._next, self._next + len(subscription.clauses)
         slots = range(first, self._next)
@@ -51,6 +55,16 @@ class Memtable:
         for slot, clause in zip(slots, clauses, strict=True):
             self._clause[slot] = clause
             self._owner[slot] = subscription
+
+    def _move(self, subscription: Subscription) -> None:
+        """The same clauses with other boxes: nothing but the boxes is touched."""
+        slots = self._slots[subscription.id]
+        self.subscriptions[subscription.id] = subscription
+        if slots:
+            boxes = np.array([NO_BOX if clause.box is None else clause.box for clause in subscription.clauses])
+            self._index.move_batch(np.arange(slots.start, slots.stop, dtype=np.int32), boxes)
+        for slot, clause in zip(slots, subscription.clauses, strict=False):
+            self._clause[slot], self._owner[slot] = clause, subscription
 
     def remove(self, id: str) -> bool:
         if id not in self.subscriptions:
@@ -69,3 +83,14 @@ class Memtable:
             if all(residue.test(values(event)) for residue in self._clause[slot].residue):
                 found[event, self._owner[slot].id] = self._owner[slot]
         return [(event, subscription) for (event, _), subscription in found.items()]
+
+
+def only_moved(before: Subscription, after: Subscription) -> bool:
+    """Whether the clauses are the very same but for their boxes, told by identity; other fields may differ."""
+    if len(before.clauses) != len(after.clauses) or before.similarity != after.similarity:
+        return False
+    parts = ("ranges", "within", "without", "nulls", "present", "words", "residue")
+    return all(
+        all(getattr(old, part) is getattr(new, part) for part in parts)
+        for old, new in zip(before.clauses, after.clauses, strict=True)
+    )
