@@ -315,3 +315,12 @@ def test_a_batch_that_only_the_memtable_answers_is_in_order() -> None:
     found = topic.match_batch([{"id": "e1", "price": 1, "size": 2}, {"id": "e2", "price": 2, "size": 3}], time=0)
     assert found["event"].to_pylist() == ["e1"] * 3 + ["e2"] * 3
     assert found["subscription"].to_pylist() == ["s1", "s2", "s3"] * 2
+
+
+@pytest.mark.parametrize("k", [-1, 1.5, "five", True])
+def test_a_k_that_is_no_count_is_refused(k: object) -> None:
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe("s1", "price < 4", time=0)
+    for ask in (topic.match, lambda event, k: topic.match_batch([event], k)):
+        with pytest.raises(td.errors.SubscriptionError, match="a whole number from 0"):
+            ask({"id": "e1", "price": 1}, k)

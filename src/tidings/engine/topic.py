@@ -36,7 +36,7 @@ from tidings.model.columns import EventBatch, batch_of, events_from_arrow, event
 from tidings.model.event import Event, EventReader, read_events
 from tidings.model.filter import compile_filter
 from tidings.model.schema import Attribute, Schema
-from tidings.model.subscription import Subscription, changed, make_subscription
+from tidings.model.subscription import Subscription, changed, make_subscription, read_k
 from tidings.model.times import parse_time
 from tidings.rank.relevance import relevance_of
 
@@ -181,6 +181,7 @@ class Topic:
     ) -> list[Match]:
         """Who should hear of this event: all, by id; or the k best by (score desc, id asc)."""
         read = self._read(event)
+        k = None if k is None else read_k(k)
         now = self._at(time)
         if relaxed:
             return relaxed_list(self.store, read, k, aggregate, now)
@@ -197,6 +198,7 @@ class Topic:
     ) -> pa.Table:
         """(event, subscription, score) of a table of events, or of an iterable of events."""
         batch = self._batch(events)
+        k = None if k is None else read_k(k)
         now = self._at(time)
         if relaxed:
             return relaxed_table(self.store, batch, k, aggregate, now).drop_columns(["row"])

@@ -218,10 +218,10 @@ def _similarity(schema: Schema, value: object) -> dict[str, Any]:
     }
 
 
-def _k(schema: Schema, value: object) -> dict[str, Any]:
+def read_k(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= LARGEST_K:
         raise SubscriptionError(f"k is {shown(value)}: a whole number from 0 to {LARGEST_K} is accepted")
-    return {"k": int(value)}
+    return int(value)
 
 
 def _by(schema: Schema, value: object) -> dict[str, Any]:
@@ -262,7 +262,7 @@ _READERS: dict[str, Callable[[Schema, object], dict[str, Any]]] = {
     "score": _score,
     "weights": _weights,
     "similarity": _similarity,
-    "k": _k,
+    "k": lambda schema, value: {"k": read_k(value)},
     "window": lambda schema, value: {"window": parse_window(value)},
     "by": _by,
     "expires": lambda schema, value: {"expires": read_time("expires", value)},

@@ -31,6 +31,7 @@ from tidings.engine.view import View, view_of
 from tidings.errors import EventError
 from tidings.model.arrow import NONE
 from tidings.model.columns import EventBatch
+from tidings.model.subscription import read_k
 from tidings.rank.relevance import relevance_of
 from tidings.spark.columns import CORRUPT, MATCH, RANKED, Batches, check_events, map_arrow
 from tidings.spark.pins import Pin, current, newest
@@ -91,7 +92,7 @@ def match(
     check_events(events, view_of(folder, pin.manifest))
     if ranking and (k is not None or relaxed):
         raise EventError("ranking=True keeps every match for notify: it takes neither k nor relaxed")
-    matcher = Matcher(folder, pin, k, relaxed, aggregate, corrupt, ranking)
+    matcher = Matcher(folder, pin, None if k is None else read_k(k), relaxed, aggregate, corrupt, ranking)
     return map_arrow(events, matcher, matcher.columns)
 
 
