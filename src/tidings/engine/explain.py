@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from tidings.engine.matching import is_live
 from tidings.engine.names import ABSENT
 from tidings.engine.store import Store
+from tidings.engine.wording import range_in_words, value_in_words
 from tidings.model.arrays import EventColumns
 from tidings.model.clause import Clause, Values
 from tidings.model.event import Event
@@ -78,13 +78,12 @@ def failure(schema: Schema, clause: Clause, values: Values) -> str | None:
         return f"{name} must be missing and is {values[name]!r}"
     if name not in values:
         return f"{name} is missing"
-    return f"{name} is {plain(values[name])}, wanted {wanted(schema, clause, name)}"
+    return f"{name} is {value_in_words(schema, name, values[name])}, wanted {wanted(schema, clause, name)}"
 
 
 def wanted(schema: Schema, clause: Clause, name: str) -> str:
     if name in clause.ranges:
-        lo, hi = clause.ranges[name]
-        return f"[{lo:g}, {hi:g}]"
+        return range_in_words(schema, name, *clause.ranges[name])
     if name in clause.within:
         return "one of " + ", ".join(sorted(clause.within[name]))
     if name in clause.without:
@@ -92,10 +91,6 @@ def wanted(schema: Schema, clause: Clause, name: str) -> str:
     if name == schema.place and clause.box is not None:
         return f"to touch {clause.box}"
     return "all of " + ", ".join(sorted(clause.words))
-
-
-def plain(value: Any) -> Any:
-    return sorted(value) if isinstance(value, frozenset) else value
 
 
 def locate(store: Store, columns: EventColumns, id: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:

@@ -1,0 +1,30 @@
+"""What an explanation says of a range."""
+
+from __future__ import annotations
+
+import pytest
+
+import tidings as td
+
+SCHEMA = {"price": td.Number(), "made": td.Time(), "about": td.Words()}
+
+
+@pytest.mark.parametrize(
+    ("filter", "said"),
+    [
+        ("price < 500", "price is 1000, wanted below 500"),
+        ("price <= 500", "price is 1000, wanted at most 500"),
+        ("price > 2000", "price is 1000, wanted above 2000"),
+        ("price >= 2000.5", "price is 1000, wanted at least 2000.5"),
+        ("price = 7", "price is 1000, wanted 7"),
+        ("price BETWEEN 1 AND 2", "price is 1000, wanted from 1 to 2"),
+        ("price >= 0.1 AND price < 0.3", "price is 1000, wanted from 0.1 and below 0.3"),
+        ("price < 499.99999999999994", "price is 1000, wanted at most 499.9999999999999"),
+        ("made < TIMESTAMP('2026-01-01T00:00:00Z')", "made is 2026-06-01T00:00:00+00:00, wanted below 2026-01-01T00:00:00+00:00"),
+        ("A_CONTAINS(about, ('x'))", "about is ['a', 'b'], wanted all of x"),
+    ],
+)
+def test_a_reason_reads_as_the_filter_was_written(filter: str, said: str) -> None:
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe("s", filter)
+    assert topic.explain({"id": "e", "price": 1000, "made": "2026-06-01", "about": "b a"}, "s").reason == said
