@@ -5,6 +5,7 @@ from tidings.spark.events import parse
 from tidings.spark.following import follow
 from tidings.spark.matching import match
 from tidings.spark.notifying import notify
+from tidings.spark.searching import search
 from tidings.spark.session import session
 
-__all__ = ["build", "follow", "match", "notify", "parse", "session"]
+__all__ = ["build", "follow", "match", "notify", "parse", "search", "session"]

@@ -15,6 +15,7 @@ from tidings.errors import EventError, SchemaError
 Batches = Iterable[pa.RecordBatch]
 
 MATCH = {"event": pa.string(), "subscription": pa.string(), "score": pa.float64()}
+FOUND = {"subscription": pa.string(), "event": pa.string(), "score": pa.float64()}
 RANKED = {"relevance": pa.float64(), "time": pa.int64(), "expires": pa.int64()}
 CORRUPT = {"_corrupt": pa.string()}
 NOTIFICATION = {
@@ -38,6 +39,17 @@ def map_arrow(frame: DataFrame, work: Callable[[Batches], Iterator[pa.RecordBatc
     names = frame.columns
     plain = frame.toDF(*(f"c{place}" for place in range(len(names))))
     return plain.mapInArrow(lambda batches: work(batch.rename_columns(names) for batch in batches), spark_type(columns))
+
+
+def shaped(parts: Iterable[pa.Table], columns: dict[str, pa.DataType]) -> pa.Table:
+    """The parts as one table of exactly these columns."""
+    made = []
+    for part in parts:
+        present = set(part.column_names)
+        made.append(
+            pa.table([part[n].cast(t) if n in present else pa.nulls(len(part), t) for n, t in columns.items()], list(columns))
+        )
+    return pa.concat_tables(made)
 
 
 def check_events(events: DataFrame, view: View) -> None:

@@ -33,7 +33,7 @@ from tidings.model.arrow import NONE
 from tidings.model.columns import EventBatch
 from tidings.model.subscription import read_k
 from tidings.rank.relevance import relevance_of
-from tidings.spark.columns import CORRUPT, MATCH, RANKED, Batches, check_events, map_arrow
+from tidings.spark.columns import CORRUPT, MATCH, RANKED, Batches, check_events, map_arrow, shaped
 from tidings.spark.pins import Pin, current, newest
 
 
@@ -107,17 +107,6 @@ def told_of(table: pa.Table, reasons: Iterable[str], key: str | None) -> pa.Tabl
     id_field = key or "id"
     ids = table[id_field].cast(pa.string()) if id_field in table.column_names else pa.nulls(len(table), pa.string())
     return pa.table({"event": ids, "_corrupt": pa.chunked_array([pa.array(list(reasons), pa.string())])})
-
-
-def shaped(parts: Iterable[pa.Table], columns: dict[str, pa.DataType]) -> pa.Table:
-    """The parts as one table of exactly these columns."""
-    made = []
-    for part in parts:
-        present = set(part.column_names)
-        made.append(
-            pa.table([part[n].cast(t) if n in present else pa.nulls(len(part), t) for n, t in columns.items()], list(columns))
-        )
-    return pa.concat_tables(made)
 
 
 def with_ranking(view: View, events: EventBatch, found: pa.Table, time: int) -> pa.Table:

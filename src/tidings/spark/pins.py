@@ -17,6 +17,7 @@ import json
 import os
 import time as wall_clock
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,31 +46,43 @@ def newest(folder: Path) -> Pin:
 
 def current(folder: Path, otherwise: Pin) -> Pin:
     """The pin of the micro-batch that this task is of; `otherwise` in a batch query."""
+    where = micro_batch()
+    return otherwise if where is None else pinned(folder, *where)
+
+
+def micro_batch() -> tuple[str, int] | None:
+    """(query id, batch id) of this task; None in a batch query."""
     task = TaskContext.get()
     batch = task.getLocalProperty("streaming.sql.batchId") if task is not None else None
     query = task.getLocalProperty("sql.streaming.queryId") if task is not None else None
-    return otherwise if batch is None or query is None else pinned(folder, query, int(batch))
+    return None if batch is None or query is None else (query, int(batch))
 
 
 def pinned(folder: Path, query: str, batch: int) -> Pin:
     """The pin of a query's micro-batch, made by the first who asks."""
     path = folder / PINS / query / f"{batch}.json"
+    once(path, lambda partial: partial.write_text(json.dumps(newest(folder)._asdict())))
+    return Pin(**json.loads(path.read_text()))
+
+
+def once(path: Path, write: Callable[[Path], object]) -> None:
+    """Make `path`, a file named by its batch, by what `write` writes, unless another task was first."""
+    if path.exists():
+        return
     try:
-        if not path.exists():
-            _make(path, newest(folder))
-        return Pin(**json.loads(path.read_text()))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+        write(partial)
+        _link(partial, path)
     except OSError as error:
-        raise StorageError(f"cannot pin a manifest in {path.parent}: {error.strerror or error}") from error
+        raise StorageError(f"cannot pin what a micro-batch reads in {path.parent}: {error.strerror or error}") from error
 
 
-def _make(path: Path, pin: Pin) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    partial.write_text(json.dumps(pin._asdict()))
+def _link(partial: Path, path: Path) -> None:
     try:
         os.link(partial, path)
     except FileExistsError:
         return
     finally:
         partial.unlink()
-    (path.parent / f"{int(path.stem) - PINS_KEPT}.json").unlink(missing_ok=True)
+    path.with_name(f"{int(path.stem) - PINS_KEPT}{path.suffix}").unlink(missing_ok=True)
