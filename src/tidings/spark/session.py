@@ -9,16 +9,19 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from tidings.errors import StorageError
+
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PANDAS = "PySpark does not yet fully support pandas"
 """Said of every pandas from 3.0 on; nothing here hands pandas data to Spark."""
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
+    PROVIDER: STATE_STORE,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.executorEnv.PYTHONWARNINGS": f"ignore:{PANDAS}:FutureWarning",
 }
@@ -37,3 +40,9 @@ def session(name: str = "tidings", master: str = "local[*]", settings: Mapping[s
     for key, value in every.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def need_rocksdb(spark: SparkSession, what: str) -> None:
+    """Refuse a session that cannot keep `what` as state."""
+    if spark.conf.get(PROVIDER, None) != STATE_STORE:
+        raise StorageError(f"{PROVIDER} is {spark.conf.get(PROVIDER, None)}: {what} as Spark state need {STATE_STORE}")
