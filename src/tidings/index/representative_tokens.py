@@ -50,14 +50,14 @@ class Frequencies:
     def add(self, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]) -> None:
         if len(word):
             self._grow(int(word.max()) + 1)
-        self.df += np.bincount(word, minlength=len(self.df))
+        _count_words(self.df, word, 1)
         done = 0
         while self.local and done < len(box):
             self.cell = with_space(self.cell, max(int(self.cell.state[KEYS]), 1024), 0)
             done = _count_cells(self.cell, self.cells(box), start, word, 1, done)
 
     def remove(self, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]) -> None:
-        self.df -= np.bincount(word, minlength=len(self.df))
+        _count_words(self.df, word, -1)
         if self.local:
             _count_cells(self.cell, self.cells(box), start, word, -1, 0)
 
@@ -177,6 +177,12 @@ def ordered(start: NDArray[np.int64], word: NDArray[np.int32], rank: NDArray[np.
                 to -= 1
             result[to], rank[to] = moving, moving_rank
     return result
+
+
+@kernel
+def _count_words(df: NDArray[np.int64], word: NDArray[np.int32], change: int) -> None:
+    for code in word:
+        df[code] += change
 
 
 @kernel

@@ -167,7 +167,8 @@ def detach(body: Body, node: int, child: int) -> None:
 
 @borrowing_kernel
 def touch(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
-    shared: bool = a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
+    """Whether the boxes share a point. All four tests are made: which one fails is hard to guess, and a wrong guess costs more."""
+    shared: bool = (a[0] <= b[2]) & (b[0] <= a[2]) & (a[1] <= b[3]) & (b[1] <= a[3])
     return shared
 
 

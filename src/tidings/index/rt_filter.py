@@ -1,8 +1,9 @@
 """The filtering algorithms of the R^t trees, as kernels: who hears of a message?
 
-All share one walk: from the root down, into children whose box touches the message's and whose tokens give hope. A
-message comes as its tokens (those that some entry has, and ALWAYS) and as a stamp on each token of the vocabulary that it has, so
-that asking "does the message have this word?" is one read.
+All share one walk: from the root down, into children whose box touches the message's and whose tokens give hope. A message comes
+as its tokens (those that some entry has, and ALWAYS) and as a stamp on each token of the vocabulary that it has, so that asking
+"does the message have this word?" is one read (`rt_scratch`). So a token set and a message are intersected from the smaller side:
+the message's words are looked up at the node, or the entries of a leaf are asked for the words they bring.
 
 `stats` (4, int64) adds up the paper's counters: VISITED nodes whose tokens were looked at, POSTINGS read, VERIFIED entries whose
 words were compared one by one, MESSAGES.
@@ -19,59 +20,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index.rt_body import MOST, ROOT, Body, touch, wide
-from tidings.index.rt_policy import ALWAYS, RT_PLUS_PLUS, Entries
+from tidings.index.rt_body import ROOT, Body, touch, wide
+from tidings.index.rt_policy import ALWAYS, RT, RT_PLUS_PLUS, Entries
+from tidings.index.rt_scratch import MESSAGE, VISIT, Scratch
 from tidings.index.rt_tokens import Tokens, find, has_any, key_of
 
 VISITED, POSTINGS, VERIFIED, MESSAGES = 0, 1, 2, 3
 FULL_OUT = -1
+WORDS_A_LEAF, LONG = 4, 50
+"""R^t++: reading a leaf's entries costs about as much as looking up so many words; considered for messages of LONG or more."""
 
 
-class Scratch(NamedTuple):
-    """What matching writes on; of one call, so that calls may run beside each other."""
-
-    stamp: NDArray[np.int32]
-    """Vocabulary: the number of the last message that had the token."""
-    seen: NDArray[np.uint16]
-    """Entry: how many of its tokens were met on the way down (the paper's hash map M)."""
-    met: NDArray[np.int32]
-    """The entries with seen > 0, to set them back."""
-    stack: NDArray[np.int32]
-    """Nodes to go on with."""
-    want: NDArray[np.int32]
-    """Place on the stack x 2: first and end of that node's tokens in `wanted`."""
-    wanted: NDArray[np.int32]
-    """The tokens that the entries counted at a node have next, each once, of one node of the stack after another."""
-    asked: NDArray[np.int32]
-    """Token: the last visit that wanted it."""
-    visit: NDArray[np.int64]
-    """1: visits of this call."""
+class Tree(NamedTuple):
+    body: Body
+    tokens: Tokens
+    entries: Entries
+    policy: int
+    box_first: bool
+    df: NDArray[np.int64]
+    """Token: entries that have it."""
     stats: NDArray[np.int64]
 
 
-def scratch_for(body: Body, vocabulary: int, stats: NDArray[np.int64]) -> Scratch:
-    entries = len(body.leaf)
-    return Scratch(
-        stamp=np.zeros(vocabulary, np.int32),
-        seen=np.zeros(entries, np.uint16),
-        met=np.empty(entries, np.int32),
-        stack=np.empty((body.levels + 1) * (MOST + 1), np.int32),
-        want=np.empty(((body.levels + 1) * (MOST + 1), 2), np.int32),
-        wanted=np.empty(body.levels * entries + 1, np.int32),
-        asked=np.zeros(vocabulary, np.int32),
-        visit=np.zeros(1, np.int64),
-        stats=stats,
-    )
+class Message(NamedTuple):
+    box: NDArray[np.float64]
+    words: NDArray[np.int32]
+    """Its tokens that some entry has."""
+    number: int
+    """What they are stamped with."""
 
 
 @kernel
 def match_messages(
-    body: Body,
-    tokens: Tokens,
-    entries: Entries,
-    policy: int,
-    box_first: bool,
-    df: NDArray[np.int64],
+    tree: Tree,
     box: NDArray[np.float64],
     word_start: NDArray[np.int64],
     word: NDArray[np.int32],
@@ -84,12 +65,15 @@ def match_messages(
     found = 0
     known = np.empty(len(word) + 1, np.int32)
     for event in range(first, len(box)):
-        has = _stamp_message(word[word_start[event] : word_start[event + 1]], df, event + 1, scratch.stamp, known)
-        scratch.stats[MESSAGES] += 1
-        if policy == RT_PLUS_PLUS:
-            end = rt_plus_plus_prune(body, tokens, entries, box[event], known[:has], event + 1, box_first, scratch, out_name, found)
+        scratch.number[MESSAGE] += 1
+        number = scratch.number[MESSAGE]
+        has = _stamp_message(word[word_start[event] : word_start[event + 1]], tree.df, number, scratch.stamp, known)
+        tree.stats[MESSAGES] += 1
+        message = Message(box[event], known[:has], number)
+        if tree.policy == RT_PLUS_PLUS:
+            end = rt_plus_plus_prune(tree, message, scratch, out_name, found)
         else:
-            end = rt_tree_filter(body, tokens, entries, box[event], known[:has], event + 1, scratch, out_name, found)
+            end = rt_tree_filter(tree, message, scratch, out_name, found)
         if end == FULL_OUT:
             return event, found
         out_event[found:end] = event
@@ -115,59 +99,57 @@ def _stamp_message(
 
 
 @borrowing_kernel
-def rt_tree_filter(
-    body: Body,
-    tokens: Tokens,
-    entries: Entries,
-    box: NDArray[np.float64],
-    words: NDArray[np.int32],
-    number: int,
-    scratch: Scratch,
-    out: NDArray[np.int32],
-    found: int,
-) -> int:
+def rt_tree_filter(tree: Tree, message: Message, scratch: Scratch, out: NDArray[np.int32], found: int) -> int:
     """Find the leaves that pass the box and the token filter, and verify their entries. [rttree, Alg. 1]"""
-    stack = scratch.stack
+    body, stack = tree.body, scratch.stack
     stack[0], depth = body.state[ROOT], 1
     while depth > 0:
         depth -= 1
         node = wide(stack[depth])
         if body.height[node] == 0:
-            found = rt_tree_verify(body, entries, node, box, number, scratch, out, found)
+            found = rt_tree_verify(tree, message, scratch, node, out, found)
             if found == FULL_OUT:
                 return FULL_OUT
             continue
         for at in range(body.degree[node]):
             child = wide(body.child[node, at])
-            if touch(body.box[child], box):
-                scratch.stats[VISITED] += 1
-                if has_any(tokens, child, words):
+            if touch(body.box[child], message.box):
+                tree.stats[VISITED] += 1
+                if _shares_token(tree, message, scratch, child):
                     stack[depth] = child
                     depth += 1
     return found
 
 
 @borrowing_kernel
-def rt_tree_verify(
-    body: Body,
-    entries: Entries,
-    leaf: int,
-    box: NDArray[np.float64],
-    number: int,
-    scratch: Scratch,
-    out: NDArray[np.int32],
-    found: int,
-) -> int:
+def _shares_token(tree: Tree, message: Message, scratch: Scratch, node: int) -> bool:
+    """Whether the node's tokens and the message's meet; a leaf is asked by its few entries. [rttree, MBRTokenFilter]"""
+    body, entries = tree.body, tree.entries
+    if body.height[node] > 0 or body.degree[node] > 4 * len(message.words):
+        return has_any(tree.tokens, node, message.words)
+    for at in range(body.degree[node]):
+        entry = body.child[node, at]
+        start = entries.word_start[entry]
+        count = entries.word_count[entry] if tree.policy == RT else 1
+        for token in entries.token[start : start + count]:
+            if scratch.stamp[token] == message.number:
+                return True
+    return False
+
+
+@borrowing_kernel
+def rt_tree_verify(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: NDArray[np.int32], found: int) -> int:
     """The leaf's entries that touch the message and whose words it all has. [rttree, Alg. 1, Verify]"""
+    body, entries = tree.body, tree.entries
     for at in range(body.degree[leaf]):
         entry = body.child[leaf, at]
-        if not touch(body.entry_box[entry], box):
+        if not touch(body.entry_box[entry], message.box):
             continue
-        scratch.stats[VERIFIED] += 1
+        tree.stats[VERIFIED] += 1
         start = entries.word_start[entry]
         holds = True
         for token in entries.token[start : start + entries.word_count[entry]]:
-            if scratch.stamp[token] != number:
+            if scratch.stamp[token] != message.number:
                 holds = False
                 break
         if holds:
@@ -179,41 +161,37 @@ def rt_tree_verify(
 
 
 @kernel
-def rt_plus_plus_prune(
-    body: Body,
-    tokens: Tokens,
-    entries: Entries,
-    box: NDArray[np.float64],
-    words: NDArray[np.int32],
-    number: int,
-    box_first: bool,
-    scratch: Scratch,
-    out: NDArray[np.int32],
-    found: int,
-) -> int:
+def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: NDArray[np.int32], found: int) -> int:
     """Walk down the inverted lists, counting each entry's tokens; one whose count is full is an answer. [rttree, Alg. 2 (Fig. 6)]
 
     With `box_first` an entry's own box is tested when it is met first, and one that does not touch the message opens no path.
-    Below level 1 only the tokens that counted entries have next are looked up.
+    Below level 1 only the tokens that counted entries have next are looked up. A node of level 1 in which a long message touches
+    few leaves for the words it has (WORDS_A_LEAF) is read by those leaves instead.
     """
-    met = np.zeros(1, np.int64)
+    body, met = tree.body, np.zeros(1, np.int64)
     stack, want = scratch.stack, scratch.want
     stack[0], want[0, 0], want[0, 1], depth = body.state[ROOT], 0, 0, 1
+    long = tree.box_first and len(message.words) >= LONG
+    few = min(len(message.words) // WORDS_A_LEAF, len(scratch.leaves)) if long else 0
     while depth > 0 and found != FULL_OUT:
         depth -= 1
         node, end = wide(stack[depth]), wide(want[depth, 1])
-        wanted = words if node == body.state[ROOT] else scratch.wanted[want[depth, 0] : end]
+        is_root = node == body.state[ROOT]
+        wanted = message.words if is_root else scratch.wanted[want[depth, 0] : end]
         for at in range(body.degree[node]):
             child = wide(body.child[node, at])
-            if not touch(body.box[child], box):
+            if not touch(body.box[child], message.box):
                 continue
+            last, leaves = end, -1
             if body.height[child] == 0:
-                found = _read_leaf(body, entries, child, box, number, box_first, scratch, out, found)
-                last = end
+                found = _read_leaf(tree, message, scratch, child, out, found)
             else:
-                found, last = _count_lists(
-                    body, tokens, entries, child, box, wanted, number, box_first, scratch, met, end, out, found
-                )
+                if is_root:
+                    leaves = _touched_leaves(body, message.box, child, few, scratch, depth)
+                if leaves >= 0:
+                    found = _verify_leaves(tree, message, scratch, leaves, out, found)
+                else:
+                    found, last = _count_lists(tree, message, scratch, child, wanted, met, end, out, found)
             if found == FULL_OUT:
                 break
             if last > end:
@@ -225,29 +203,54 @@ def rt_plus_plus_prune(
 
 
 @borrowing_kernel
-def _read_leaf(
-    body: Body,
-    entries: Entries,
-    leaf: int,
-    box: NDArray[np.float64],
-    number: int,
-    box_first: bool,
-    scratch: Scratch,
-    out: NDArray[np.int32],
-    found: int,
-) -> int:
+def _touched_leaves(body: Body, box: NDArray[np.float64], node: int, most: int, scratch: Scratch, depth: int) -> int:
+    """Gather the leaves below the node that touch the box: how many, or -1 where there are more than `most`."""
+    if most == 0:
+        return -1
+    stack, found, bottom = scratch.stack, 0, depth
+    stack[depth], depth = node, depth + 1
+    while depth > bottom:
+        depth -= 1
+        node = wide(stack[depth])
+        for at in range(body.degree[node]):
+            child = body.child[node, at]
+            if not touch(body.box[child], box):
+                continue
+            if body.height[child] > 0:
+                stack[depth] = child
+                depth += 1
+            elif found == most:
+                return -1
+            else:
+                scratch.leaves[found] = child
+                found += 1
+    return found
+
+
+@borrowing_kernel
+def _verify_leaves(tree: Tree, message: Message, scratch: Scratch, leaves: int, out: NDArray[np.int32], found: int) -> int:
+    for leaf in scratch.leaves[:leaves]:
+        found = rt_tree_verify(tree, message, scratch, wide(leaf), out, found)
+        if found == FULL_OUT:
+            break
+    return found
+
+
+@borrowing_kernel
+def _read_leaf(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: NDArray[np.int32], found: int) -> int:
     """What the lists of a leaf would give, by its few entries: those counted at all levels above, whose other tokens are there."""
+    body, entries = tree.body, tree.entries
     above = body.height[body.state[ROOT]] - 1
-    scratch.stats[VISITED] += 1
+    tree.stats[VISITED] += 1
     for at in range(body.degree[leaf]):
         entry = body.child[leaf, at]
         start, count = entries.word_start[entry], entries.word_count[entry]
         if scratch.seen[entry] < above or count <= above:
             continue
         has = above
-        while has < count and scratch.stamp[entries.token[start + has]] == number:
+        while has < count and scratch.stamp[entries.token[start + has]] == message.number:
             has += 1
-        if has == count and ((box_first and above > 0) or touch(body.entry_box[entry], box)):
+        if has == count and ((tree.box_first and above > 0) or touch(body.entry_box[entry], message.box)):
             if found == len(out):
                 return FULL_OUT
             out[found] = entries.name[entry]
@@ -257,33 +260,29 @@ def _read_leaf(
 
 @borrowing_kernel
 def _count_lists(
-    body: Body,
-    tokens: Tokens,
-    entries: Entries,
-    node: int,
-    box: NDArray[np.float64],
-    words: NDArray[np.int32],
-    number: int,
-    box_first: bool,
+    tree: Tree,
+    message: Message,
     scratch: Scratch,
+    node: int,
+    words: NDArray[np.int32],
     met: NDArray[np.int64],
     end: int,
     out: NDArray[np.int32],
     found: int,
 ) -> tuple[int, int]:
     """Count the lists of a node that is no leaf: (matches so far, the end of the tokens wanted below it, which begin at `end`)."""
+    body, tokens, entries, box_first, seen = tree.body, tree.tokens, tree.entries, tree.box_first, scratch.seen
     level = body.height[body.state[ROOT]] - body.height[node]
-    seen = scratch.seen
-    scratch.stats[VISITED] += 1
-    scratch.visit[0] += 1
+    tree.stats[VISITED] += 1
+    scratch.number[VISIT] += 1
     for token in words:
         slot = find(tokens, key_of(node, token))
         if slot < 0:
             continue
         start, length = wide(tokens.start[slot]), tokens.held[slot]
-        scratch.stats[POSTINGS] += length
+        tree.stats[POSTINGS] += length
         for entry in tokens.posting[start : start + length]:
-            if seen[entry] != level - 1 or (box_first and level == 1 and not touch(body.entry_box[entry], box)):
+            if seen[entry] != level - 1 or (box_first and level == 1 and not touch(body.entry_box[entry], message.box)):
                 continue
             if level == 1:
                 scratch.met[met[0]] = entry
@@ -291,11 +290,11 @@ def _count_lists(
             seen[entry] = level
             if level < entries.word_count[entry]:
                 wanted = entries.token[entries.word_start[entry] + level]
-                if scratch.stamp[wanted] == number and scratch.asked[wanted] != scratch.visit[0]:
-                    scratch.asked[wanted] = scratch.visit[0]
+                if scratch.stamp[wanted] == message.number and scratch.asked[wanted] != scratch.number[VISIT]:
+                    scratch.asked[wanted] = scratch.number[VISIT]
                     scratch.wanted[end] = wanted
                     end += 1
-            elif box_first or touch(body.entry_box[entry], box):
+            elif box_first or touch(body.entry_box[entry], message.box):
                 if found == len(out):
                     return FULL_OUT, end
                 out[found] = entries.name[entry]

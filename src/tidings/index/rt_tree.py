@@ -16,8 +16,10 @@ Deviations, all in the walk of R^t++. An entry's box is tested when the walk mee
 (`box_first`): the paper's walk follows the words of entries far from the message down to their leaves. Below level 1 a node is
 asked only for those of the message's tokens that an entry counted above it has next, where the paper asks for all: other lists hold
 nobody who is still in the race. A leaf is read by its few entries, for the same reason; its lists are kept, for they are part of
-the tree and similarity reads them. The paper's text and example disagree whether level 1 is the root or its children; here it is
-its children, for at the root the box prunes nothing. [rttree, sections 3-5]
+the tree and similarity reads them. Where a long message touches only a few leaves below a node of level 1, those leaves are read
+instead of as many lists as it has words, and their entries verified (`WORDS_A_LEAF`); with `box_first` off, never. The paper's
+text and example disagree whether level 1 is the root or its children; here it is its children, for at the root the box prunes
+nothing. [rttree, sections 3-5]
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from tidings.index.rt_body import (
     with_entries,
     with_nodes,
 )
-from tidings.index.rt_filter import MESSAGES, POSTINGS, VERIFIED, VISITED, match_messages, scratch_for
+from tidings.index.rt_filter import MESSAGES, POSTINGS, VERIFIED, VISITED, Tree, match_messages
 from tidings.index.rt_policy import (
     ALWAYS,
     POLICIES,
@@ -65,6 +67,7 @@ from tidings.index.rt_policy import (
     take_rows,
     with_words,
 )
+from tidings.index.rt_scratch import Scratches
 from tidings.index.rt_tokens import FULL, KEYS, LONGEST, ROOM_USED, Tokens, check_tokens, with_space
 from tidings.model.arrays import ClauseColumns, EventColumns
 
@@ -83,8 +86,9 @@ class RtTree:
         self.tokens: Tokens = posted_tokens(self.body, self.entries, self.policy)
         self._head = np.full(0, -1, np.int32)
         self._free: list[int] = []
-        self._next = self._words = self._shared = 0
+        self._next = self._words = self._shared = self._most_words = 0
         self._stats = np.zeros(4, np.int64)
+        self._scratches = Scratches()
 
     def __len__(self) -> int:
         return int(self.body.size[self.body.root])
@@ -94,6 +98,7 @@ class RtTree:
         start, token = clause_tokens(clauses)
         if not len(names):
             return
+        self._most_words = max(self._most_words, int(np.diff(start).max()))
         self.frequencies.add(clauses.box, start, token)
         token = ORDERS[self.order](self.frequencies, clauses.box, start, token)
         if len(self) == 0:
@@ -121,14 +126,14 @@ class RtTree:
     def match_batch(self, events: EventColumns) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """(event row, name) of every match, each once."""
         parts: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
-        scratch = scratch_for(self.body, len(self.frequencies.df), self._stats)
+        tree = Tree(self.body, self.tokens, self.entries, self.policy, self.box_first, self.frequencies.df, self._stats)
         room, done = max(4096, 64 * len(events)), 0
-        while done < len(events):
-            out_event, out_name = np.empty(room, np.int32), np.empty(room, np.int32)
-            tree = (self.body, self.tokens, self.entries, self.policy, self.box_first, self.frequencies.df)
-            done, found = match_messages(*tree, events.box, events.word_start, events.word, done, scratch, out_event, out_name)
-            parts.append((out_event[:found], out_name[:found]))
-            room *= 2
+        with self._scratches.borrow(self.body, len(self.frequencies.df), len(events)) as scratch:
+            while done < len(events):
+                out = np.empty(room, np.int32), np.empty(room, np.int32)
+                done, found = match_messages(tree, events.box, events.word_start, events.word, done, scratch, *out)
+                parts.append((out[0][:found], out[1][:found]))
+                room *= 2
         matches = np.concatenate([np.stack(part) for part in parts], axis=1) if parts else np.empty((2, 0), np.int32)
         if self._shared:
             matches = np.unique(matches, axis=1)
@@ -178,7 +183,7 @@ class RtTree:
         tree.frequencies = Frequencies(local=False)
         tree.frequencies.df, tree._head = arrays["df"], arrays["head"]
         tree._free, tree._next, tree._words = [], len(tree.body.leaf), len(tree.entries.token)
-        tree._stats = np.zeros(4, np.int64)
+        tree._stats, tree._scratches = np.zeros(4, np.int64), Scratches()
         return tree
 
     def _names(self) -> NDArray[np.int32]:
@@ -231,7 +236,7 @@ class RtTree:
         leaf = body.height[giver] == 0
         moved = len(children) if leaf else int(body.size[children].sum())
         if posted:
-            words = int(self.entries.word_count.max()) if leaf or self.policy == RT else 1
+            words = self._most_words if leaf or self.policy == RT else 1
             postings = words * (moved + int(body.size[taker]))
             self._reserve(min(moved * words, len(self.frequencies.df)), 4 * postings)
         move_children(body, self.tokens, self.entries, self.policy, giver, taker, children, posted)
