@@ -1,14 +1,20 @@
 import json
 import math
+import warnings
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tidings import Category, Number, Place, Schema, Time, Words
 from tidings.errors import FilterError, NeverMatchesWarning
 from tidings.model.clause import Clause, above, below
 from tidings.model.filter import compile_filter, compile_residue
+from tidings.model.normal_form import conjoin_all
 from tidings.model.operands import compile_number
 from tidings.model.residue import like_matcher
+from tidings.model.subscription import clause_to_record
+from tidings.model.syntax import parse_filter
 from tidings.model.times import parse_time
 
 SCHEMA = Schema(
@@ -412,3 +418,51 @@ def test_what_is_no_number_is_refused(source):
 def test_a_ranking_without_a_finite_answer_raises():
     with pytest.raises(ArithmeticError):
         compile_number(SCHEMA, "price / stars").value({"price": 1.0, "stars": 0.0})
+
+
+PLAIN = (
+    *("price < 2", "price <= 2.5", "price > 1", "price >= 1.5", "price = 2", "price BETWEEN 1 AND 2", "price BETWEEN 2 AND 1"),
+    *("2 < price", "NOT price < 1", "price <> 1", "price IN (1, 2)", "brand = 'Acme'", "brand = 'Beta'", "brand IN ('Acme', 'x')"),
+    *("A_CONTAINS(about, ('red', 'new'))", "A_CONTAINS(about, ('blue'))", "A_OVERLAPS(about, ('red', 'new'))"),
+    *("S_INTERSECTS(place, BBOX(0, 0, 2, 2))", "S_INTERSECTS(place, BBOX(170, 0, -170, 2))", "S_INTERSECTS(place, POINT(1 1))"),
+    *("made > TIMESTAMP('2026-01-01T00:00:00Z')", "stars IS NULL"),
+)
+
+
+@given(st.lists(st.sampled_from(PLAIN), min_size=2, max_size=5))
+@settings(max_examples=150, deadline=None)
+def test_a_conjunction_taken_in_one_pass_is_the_conjunction_of_its_leaves(leaves):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NeverMatchesWarning)
+        parts = [compile_filter(SCHEMA, leaf) for leaf in leaves]
+        whole = conjoin_all(SCHEMA, parts, 64)
+        text = " AND ".join(leaves)
+        for source in (text, parse_filter(text)):
+            assert sorted(map(_told, compile_filter(SCHEMA, source))) == sorted(map(_told, whole))
+
+
+def _told(clause):
+    """A clause as text, in which the order of its parts does not count."""
+    record = clause_to_record(clause)
+    return json.dumps(record | {"residue": sorted(record.get("residue", []))}, sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        {"op": "<", "args": [{"property": "price"}, math.nan]},
+        {"op": "<", "args": [{"property": "price"}, 1.0, 2.0]},
+        {"op": "<", "args": [{"property": "price"}]},
+        {"op": "between", "args": [{"property": "price"}, 1.0, True]},
+        {"op": "=", "args": [{"property": "brand"}, 1.0]},
+        {"op": "=", "args": [{"property": ["brand"]}, "x"]},
+        {"op": "s_intersects", "args": [{"property": "place"}, {"bbox": [0, 0, 1]}]},
+        {"op": "s_intersects", "args": [{"property": "place"}, {"bbox": None}]},
+        {"op": "a_contains", "args": [{"property": "about"}, [1]]},
+        {"op": "<", "args": [{"property": "nothing"}, 1.0]},
+        {"args": [{"property": "price"}, 1.0]},
+    ],
+)
+def test_a_mistake_in_a_plain_conjunction_is_told(leaf):
+    with pytest.raises(FilterError):
+        compile_filter(SCHEMA, {"op": "and", "args": [{"op": "<", "args": [{"property": "stars"}, 1]}, leaf]})

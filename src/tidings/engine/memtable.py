@@ -1,22 +1,28 @@
 """The memtable: what is new since the last segment, in a structure that takes single changes.
 
-`slot` numbers clauses for the index; a slot is used once. The owner (`Store`) guards it with its lock and turns it into a segment
-before it grows large.
+A change only marks its subscription as *waiting*; what waits is encoded and indexed together, at the next match or when there are
+BATCH of them, because a batch costs a fraction of as many single calls into the index. Words and categories enter the vocabularies
+at once: an event that is read after a change must know the subscription's words.
+
+`slot` numbers clauses for the index; a subscription that changes keeps its slots while it has as many clauses. The owner (`Store`)
+guards the memtable with its lock and turns it into a segment before it grows large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from tidings.engine.axes import clause_axes
 from tidings.index.mo_tree import MOTree
-from tidings.model.arrays import NO_BOX, ClauseColumns, EventColumns, Vocabularies, encode_clauses
+from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies, encode_clauses
 from tidings.model.clause import Clause, Values
 from tidings.model.gather import NO_CLAUSES
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
+
+BATCH = 256
 
 
 class Memtable:
@@ -27,9 +33,10 @@ class Memtable:
         self._schema = schema
         self._vocabularies = vocabularies
         self._index = MOTree(clause_axes(schema, vocabularies, sample))
+        self.subscriptions: dict[str, Subscription] = {}
+        self._waiting: set[str] = set()
         self._slots: dict[str, range] = {}
         self._clause: dict[int, Clause] = {}
-        self.subscriptions: dict[str, Subscription] = {}
         self._owner: dict[int, Subscription] = {}
         self._next = 0
 
@@ -37,60 +44,80 @@ class Memtable:
         return len(self.subscriptions)
 
     def put(self, subscription: Subscription) -> None:
-        before = self.subscriptions.get(subscription.id)
-        if before is not None and only_moved(before, subscription):
-            self._move(subscription)
-            return
-        self.remove(subscription.id)
-        first, self._next = self._next, self._next + len(subscription.clauses)
-        slots = range(first, self._next)
-        # Encoding comes first in any case: an event that is read after this must know the subscription's words.
-        encoded = encode_clauses(self._schema, self._vocabularies, subscription.clauses, slots)
-        clauses = subscription.clauses if subscription.similarity is None else ()
-        if clauses:
-            self._index.insert(np.arange(first, self._next, dtype=np.int32), encoded)
-        slots = slots[: len(clauses)]
-        self._slots[subscription.id] = slots
+        for clause in subscription.clauses:
+            if clause.words or clause.within or clause.without:
+                enter_strings(self._vocabularies, clause)
         self.subscriptions[subscription.id] = subscription
-        for slot, clause in zip(slots, clauses, strict=True):
-            self._clause[slot] = clause
-            self._owner[slot] = subscription
-
-    def _move(self, subscription: Subscription) -> None:
-        """The same clauses with other boxes: nothing but the boxes is touched."""
-        slots = self._slots[subscription.id]
-        self.subscriptions[subscription.id] = subscription
-        if slots:
-            boxes = np.array([NO_BOX if clause.box is None else clause.box for clause in subscription.clauses])
-            self._index.move_batch(np.arange(slots.start, slots.stop, dtype=np.int32), boxes)
-        for slot, clause in zip(slots, subscription.clauses, strict=False):
-            self._clause[slot], self._owner[slot] = clause, subscription
+        self._wait(subscription.id)
 
     def remove(self, id: str) -> bool:
-        if id not in self.subscriptions:
+        if self.subscriptions.pop(id, None) is None:
             return False
-        slots = self._slots.pop(id)
-        self._index.delete(np.arange(slots.start, slots.stop, dtype=np.int32))
+        self._wait(id)
+        return True
+
+    def _wait(self, id: str) -> None:
+        self._waiting.add(id)
+        if len(self._waiting) >= BATCH:
+            self.index_waiting()
+
+    def index_waiting(self) -> None:
+        """Bring the index up to all changes."""
+        if not self._waiting:
+            return
+        slots, clauses, gone = list[int](), list[Clause](), list[int]()
+        for id in self._waiting:
+            subscription = self.subscriptions.get(id)
+            held = subscription.clauses if subscription is not None and subscription.similarity is None else ()
+            gone += self._seat(id, len(held))
+            for slot, clause in zip(self._slots.get(id, ()), held, strict=True):
+                assert subscription is not None
+                self._clause[slot], self._owner[slot] = clause, subscription
+                slots.append(slot)
+                clauses.append(clause)
+        self._waiting.clear()
+        self._forget(gone)
+        if slots:
+            self._index.insert(np.array(slots, np.int32), encode_clauses(self._schema, self._vocabularies, clauses, slots))
+
+    def _seat(self, id: str, clauses: int) -> Iterable[int]:
+        """Give a subscription as many slots as it has clauses; the slots that it leaves."""
+        before = self._slots.get(id, range(0))
+        if len(before) == clauses:
+            return ()
+        self._slots.pop(id, None)
+        if clauses:
+            self._slots[id] = range(self._next, self._next + clauses)
+            self._next += clauses
+        return before
+
+    def _forget(self, slots: list[int]) -> None:
+        if slots:
+            self._index.delete(np.array(slots, np.int32))
         for slot in slots:
             del self._clause[slot], self._owner[slot]
-        del self.subscriptions[id]
-        return True
 
     def match(self, events: EventColumns, values: Callable[[int], Values]) -> list[tuple[int, Subscription]]:
         """(event row, subscription) of every match, each once, in any order."""
+        self.index_waiting()
         found: dict[tuple[int, str], Subscription] = {}
         for event, slot in zip(*(part.tolist() for part in self._index.match_batch(events)), strict=True):
             if all(residue.test(values(event)) for residue in self._clause[slot].residue):
                 found[event, self._owner[slot].id] = self._owner[slot]
         return [(event, subscription) for (event, _), subscription in found.items()]
 
+    def check(self) -> None:
+        self.index_waiting()
+        self._index.check()
+        assert sorted(self._owner) == sorted(slot for slots in self._slots.values() for slot in slots)
+        assert all(self._owner[slot] is self.subscriptions[id] for id, slots in self._slots.items() for slot in slots)
 
-def only_moved(before: Subscription, after: Subscription) -> bool:
-    """Whether the clauses are the very same but for their boxes, told by identity; other fields may differ."""
-    if len(before.clauses) != len(after.clauses) or before.similarity != after.similarity:
-        return False
-    parts = ("ranges", "within", "without", "nulls", "present", "words", "residue")
-    return all(
-        all(getattr(old, part) is getattr(new, part) for part in parts)
-        for old, new in zip(before.clauses, after.clauses, strict=True)
-    )
+
+def enter_strings(vocabularies: Vocabularies, clause: Clause) -> None:
+    """Give codes to the words and categories of a clause."""
+    for word in clause.words:
+        vocabularies.words.add(word)
+    for sets in (clause.within, clause.without):
+        for name, strings in sets.items():
+            for string in strings:
+                vocabularies.categories[name].add(string)

@@ -100,11 +100,12 @@ class Clause:
 
     @property
     def satisfiable(self) -> bool:
-        demanded = {*self.ranges, *self.within, *self.without, *self.present}
+        for lo, hi in self.ranges.values():
+            if lo > hi:
+                return False
         return (
-            all(lo <= hi for lo, hi in self.ranges.values())
-            and all(self.within.values())
-            and not (self.nulls & demanded)
+            all(self.within.values())
+            and not (self.nulls and self.nulls & {*self.ranges, *self.within, *self.without, *self.present})
             and (self.box is None or (self.box[0] <= self.box[2] and self.box[1] <= self.box[3]))
         )
 

@@ -22,6 +22,7 @@ from tidings.model import spatial, temporal
 from tidings.model.clause import Clause, Residue, above, below
 from tidings.model.normal_form import EVERYTHING, TooManyClauses, conjoin_all, disjoin_all
 from tidings.model.operands import NUMBER, TEXT, TIME, Operand, comparable, operand
+from tidings.model.plain import plain_filter, plain_part
 from tidings.model.residue import (
     ARRAY_INVERSE,
     arguments,
@@ -49,6 +50,8 @@ CLAUSE_LIMIT = 64
 
 def compile_filter(schema: Schema, source: str | Mapping[str, Any], limit: int = CLAUSE_LIMIT) -> list[Clause]:
     """The clauses of a filter, any of which an event must satisfy. None at all, and a NeverMatchesWarning, when no event can."""
+    if isinstance(source, Mapping) and (whole := plain_filter(schema, source)) is not None:
+        return [whole]
     tree = parse_filter(source)
     try:
         clauses = _Compiler(schema, limit, split=True).clauses(tree, False)
@@ -67,7 +70,10 @@ def compile_filter(schema: Schema, source: str | Mapping[str, Any], limit: int =
 class _Compiler:
     def __init__(self, schema: Schema, limit: int, split: bool) -> None:
         self.schema, self.limit, self.split = schema, limit, split
-        self.indexed = {*schema.ranges, schema.place, schema.words}
+
+    @property
+    def indexed(self) -> set[str | None]:
+        return {*self.schema.ranges, self.schema.place, self.schema.words}
 
     def clauses(self, node: Node, negated: bool) -> list[Clause]:
         if isinstance(node, bool):
@@ -78,11 +84,15 @@ class _Compiler:
         if op == "not":
             return self.clauses(arguments(node, 1)[0], not negated)
         if op in ("and", "or"):
-            parts = [self.clauses(arg, negated) for arg in node["args"]]
-            if (op == "and") is not negated:
-                return conjoin_all(self.schema, parts, self.limit)
-            return disjoin_all(parts, self.limit)
+            return self._connected(op, node["args"], negated)
         return self._leaf(op, node, negated)
+
+    def _connected(self, op: str, args: list[Node], negated: bool) -> list[Clause]:
+        plain, others = plain_part(self.schema, args) if op == "and" and not negated else ([EVERYTHING], args)
+        parts = [self.clauses(arg, negated) for arg in others]
+        if (op == "and") is not negated:
+            return conjoin_all(self.schema, [plain, *parts], self.limit) if parts else plain
+        return disjoin_all(parts, self.limit)
 
     def _leaf(self, op: str, node: Node, negated: bool) -> list[Clause]:
         if op in _FLIPPED:

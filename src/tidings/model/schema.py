@@ -96,6 +96,9 @@ class Schema(Mapping[str, Attribute]):
     def __getitem__(self, name: str) -> Attribute:
         return self._attributes[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._attributes
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._attributes)
 

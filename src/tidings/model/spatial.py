@@ -85,7 +85,7 @@ def read_region(name: str, place: Place, node: Any) -> Region:
 
 
 def _read_box(name: str, place: Place, numbers: Any) -> tuple[Box, ...]:
-    if len(numbers) != 4 or not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+    if len(numbers) != 4 or not all(type(n) in (int, float) for n in numbers):
         told = "heights are not modelled" if len(numbers) == 6 else "they are xmin, ymin, xmax, ymax"
         raise FilterError(
             f"attribute {name!r}: BBOX{tuple(numbers)!r} has {len(numbers)} values, four numbers are accepted: {told}"
@@ -100,6 +100,9 @@ def _read_box(name: str, place: Place, numbers: Any) -> tuple[Box, ...]:
 
 
 def _check_coordinates(name: str, place: Place, box: Box) -> None:
+    west, south, east, north = box
+    if -180.0 <= west <= 180.0 and -180.0 <= east <= 180.0 and -90.0 <= south <= 90.0 and -90.0 <= north <= 90.0:
+        return
     if not all(abs(coordinate) <= COORDINATE_LIMIT for coordinate in box):
         raise FilterError(f"attribute {name!r}: a coordinate in {box!r} is not a number within {COORDINATE_LIMIT}")
     if not place.plane and not all(-180 <= x <= 180 for x in (box[0], box[2])):
