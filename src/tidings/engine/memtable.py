@@ -10,15 +10,15 @@ guards the memtable with its lock and turns it into a segment before it grows la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from tidings.engine.axes import clause_axes
+from tidings.index.mo_cells import Axis
 from tidings.index.mo_tree import MOTree
-from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies, encode_clauses
+from tidings.model.arrays import EventColumns, Vocabularies, encode_clauses
 from tidings.model.clause import Clause, Values
-from tidings.model.gather import NO_CLAUSES
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
 
@@ -28,11 +28,11 @@ BATCH = 256
 class Memtable:
     """Similarity subscriptions are only kept here: `Similar` matches them."""
 
-    def __init__(self, schema: Schema, vocabularies: Vocabularies, sample: ClauseColumns = NO_CLAUSES) -> None:
-        """`sample` are clauses like those to come."""
+    def __init__(self, schema: Schema, vocabularies: Vocabularies, axes: Sequence[Axis] = ()) -> None:
+        """`axes` are those to index by; without any, those that suit every schema."""
         self._schema = schema
         self._vocabularies = vocabularies
-        self._index = MOTree(clause_axes(schema, vocabularies, sample))
+        self._index = MOTree(axes or clause_axes(schema, vocabularies))
         self.subscriptions: dict[str, Subscription] = {}
         self._waiting: set[str] = set()
         self._slots: dict[str, range] = {}
@@ -42,6 +42,10 @@ class Memtable:
 
     def __len__(self) -> int:
         return len(self.subscriptions)
+
+    @property
+    def axes(self) -> Sequence[Axis]:
+        return self._index.axes
 
     def put(self, subscription: Subscription) -> None:
         for clause in subscription.clauses:

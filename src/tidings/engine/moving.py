@@ -25,13 +25,15 @@ def placed_within(schema: Schema, subscription: Subscription, point: Sequence[fl
         for clause in subscription.clauses
         for part in circle
     ]
-    return replace(subscription, clauses=tuple(clauses), filter=None)
+    return subscription.with_clauses(tuple(clauses))
 
 
 def _without_circle(subscription: Subscription) -> tuple[Subscription, float] | None:
     """The subscription before `placed_within`, and the metres; None if it is not of that kind."""
     radius, clauses = None, list[Clause]()
     for clause in subscription.clauses:
+        if not clause.residue:
+            return None
         circles = [residue for residue in clause.residue if circle_of(residue.source) is not None]
         if not circles:
             return None
@@ -39,7 +41,7 @@ def _without_circle(subscription: Subscription) -> tuple[Subscription, float] | 
         rest = tuple(residue for residue in clause.residue if residue not in circles)
         base = replace(clause, box=None, residue=rest)
         clauses += [] if base in clauses else [base]
-    return (replace(subscription, clauses=tuple(clauses)), radius[2]) if radius is not None else None
+    return (subscription.with_clauses(tuple(clauses)), radius[2]) if radius is not None else None
 
 
 def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) -> Subscription:
@@ -51,25 +53,32 @@ def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) ->
     boxes = [clause.box for clause in subscription.clauses if clause.box is not None]
     if not isinstance(attribute, Place) or not boxes:
         raise SubscriptionError(f"subscription {subscription.id!r} has no place: only one with a box can be moved")
-    if any(schema.place in residue.attributes for clause in subscription.clauses for residue in clause.residue):
+    if any(clause.residue and any(schema.place in r.attributes for r in clause.residue) for clause in subscription.clauses):
         raise SubscriptionError(
             f"subscription {subscription.id!r} has a shape other than a box on {schema.place!r}: give it a new filter"
         )
     x, y = _point(schema.place or "", point, attribute.plane)
-    unwrapped = boxes if attribute.plane else unwrap(boxes)
-    west, east = min(b[0] for b in unwrapped), max(b[2] for b in unwrapped)
-    south, north = min(b[1] for b in unwrapped), max(b[3] for b in unwrapped)
+    unwrapped = boxes if attribute.plane or len(boxes) == 1 else unwrap(boxes)
+    west, south, east, north = around(unwrapped)
     dx, dy = x - (west + east) / 2, y - (south + north) / 2
     clauses: list[Clause] = []
-    place = dict(zip(boxes, unwrapped, strict=True))
+    place = iter(unwrapped)
     for clause in subscription.clauses:
         if clause.box is None:
             clauses.append(clause)
             continue
-        box = place[clause.box]
+        box = next(place)
         shifted = (box[0] + dx, box[1] + dy, box[2] + dx, box[3] + dy)
-        clauses += [replace(clause, box=b) for b in ([shifted] if attribute.plane else wrap(shifted))]
-    return replace(subscription, clauses=tuple(clauses), filter=None)
+        clauses += [clause.placed(b) for b in ([shifted] if attribute.plane else wrap(shifted))]
+    return subscription.with_clauses(tuple(clauses))
+
+
+def around(boxes: Sequence[Box]) -> Box:
+    """The least box that holds all."""
+    west, south, east, north = boxes[0]
+    for box in boxes[1:]:
+        west, south, east, north = min(west, box[0]), min(south, box[1]), max(east, box[2]), max(north, box[3])
+    return west, south, east, north
 
 
 def _point(name: str, point: Sequence[float], plane: bool) -> tuple[float, float]:

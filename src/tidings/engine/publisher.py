@@ -135,7 +135,8 @@ class Publisher:
 
 def same_window(before: Subscription, after: Subscription) -> bool:
     """Whether an update leaves the window, and what it has delivered, as it was."""
-    return all(getattr(before, name) == getattr(after, name) for name in ("k", "window", "by", "error", "since"))
+    a, b = before, after
+    return a.k == b.k and a.window == b.window and a.by == b.by and a.error == b.error and a.since == b.since
 
 
 def is_ranked(subscription: Subscription) -> bool:

@@ -38,7 +38,7 @@ from tidings.index.verify import Events
 from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies
 from tidings.model.clause import Residue, Values
 from tidings.model.filter import compile_residue
-from tidings.model.gather import NO_CLAUSES, concat_clauses, decode_clause, gather_clauses
+from tidings.model.gather import NO_CLAUSES, clause_of, concat_clauses, gather_clauses
 from tidings.model.linear import Linear, parse_linear
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
@@ -143,7 +143,7 @@ class Segment:
         """The clauses of a subscription."""
         if self._owner is None:
             return range(ordinal, ordinal + 1)
-        first, end = np.searchsorted(self._owner, [ordinal, ordinal + 1])
+        first, end = self._owner.searchsorted(np.array((ordinal, ordinal + 1), np.int32))
         return range(first, end)
 
     @cached_property
@@ -162,8 +162,8 @@ class Segment:
         clauses = []
         for row in self.clauses_of(ordinal):
             name, slot = self.home_of(row)
-            clause = decode_clause(self.schema, vocabularies, self.homes[name].clause(slot), 0)
-            clauses.append(replace(clause, residue=self.residues.get(row, ())))
+            clause = clause_of(self.schema, vocabularies, self.homes[name].clause(slot))
+            clauses.append(replace(clause, residue=self.residues[row]) if row in self._residue_sources else clause)
         return Subscription(id=self.names[ordinal], clauses=tuple(clauses), **fields_at(self.schema, self.table, ordinal))
 
     def home_of(self, clause: int) -> tuple[str, int]:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidings.engine.axes import clause_axes
 from tidings.engine.memtable import Memtable
 from tidings.engine.names import ABSENT
 from tidings.engine.planner import Statistics
@@ -76,6 +77,7 @@ class Store:
         self.snapshot = Snapshot(tuple(segments), seq)
         self.on_packed: Callable[[Snapshot], None] = lambda packed: None
         self._packed = self._last_saved = self.snapshot
+        self._packs = 0
         self.similar_change = 0
         self._threads = threading.local()
         self._worker: ThreadPoolExecutor | None = None
@@ -232,7 +234,11 @@ class Store:
             return
         rows = rows_of(self.schema, self.vocabularies, list(self.memtable.subscriptions.values()))
         added = Segment.build(self.schema, rows, self.statistics, self.snapshot.seq)
-        self.memtable = Memtable(self.schema, self.vocabularies, rows.clauses)
+        self._packs += 1
+        # Choosing axes costs as much as packing does: they are kept for some memtables, which come from the same source.
+        again = self._packs % MERGE_WIDTH != 1
+        axes = self.memtable.axes if again else clause_axes(self.schema, self.vocabularies, rows.clauses)
+        self.memtable = Memtable(self.schema, self.vocabularies, axes)
         self._now_packed((*self.snapshot.segments, added), self.snapshot.seq)
 
     def _now_packed(self, segments: tuple[Segment, ...], seq: int) -> None:

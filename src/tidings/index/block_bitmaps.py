@@ -45,6 +45,7 @@ from tidings.index.block_match import Blocks, match_event, match_pairs, reach_ev
 from tidings.index.records import NO_WORD, as_events, pack, pack_bits, readonly, unpack, unpack_one
 from tidings.index.verify import Events, Packed
 from tidings.model.arrays import ClauseColumns, EventColumns
+from tidings.model.gather import Parts
 
 Matches = tuple[NDArray[np.int32], NDArray[np.int32]]
 PAIRS = 1 << 23
@@ -112,9 +113,9 @@ class BlockBitmaps:
         """(rows, clauses) that it was built from, ascending by row."""
         return unpack(self.packed, np.full(len(self), NO_WORD, np.int32), self.residue)
 
-    def clause(self, slot: int) -> ClauseColumns:
+    def clause(self, slot: int) -> Parts:
         """The clause in one slot."""
-        return unpack_one(self.packed, slot, np.full(1, NO_WORD, np.int32))
+        return unpack_one(self.packed, slot, NO_WORD)
 
     def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
         """(event row, clause row) of every match. A clause whose owner has `died[owner] <= snapshot` is skipped."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,11 @@ from tidings.index.simd import wide
 from tidings.index.verify import (
     DOUBLE,
     FIXED,
+    FIXED_MAX,
+    FIXED_MIN,
     HEAD,
     SINGLE,
+    UNIT,
     Events,
     Packed,
     decode,
@@ -23,7 +28,9 @@ from tidings.index.verify import (
     order_code,
     order_value,
 )
-from tidings.model.arrays import IN, NOT_IN, NULL, RANGE, ClauseColumns, EventColumns, starts
+from tidings.model.arrays import IN, NO_BOX, NOT_IN, NULL, RANGE, ClauseColumns, EventColumns, starts
+from tidings.model.clause import Box
+from tidings.model.gather import Parts, Predicate
 
 NO_WORD = -1
 
@@ -91,12 +98,54 @@ def unpack(packed: Packed, home: NDArray[np.int32], residue: NDArray[np.uint8]) 
     return packed.row[slots], columns
 
 
-def unpack_one(packed: Packed, slot: int, home: NDArray[np.int32]) -> ClauseColumns:
-    """The clause of one slot, its residue mark left out."""
-    box = readonly(np.ascontiguousarray(packed.box[:, slot : slot + 1]))
-    here, ends = slice(slot, slot + 1), slice(slot, slot + 2)
-    one = Packed(packed.row[here], packed.owner[here], packed.start[ends], packed.record, box, packed.place)
-    return unpack(one, home, np.zeros(1, np.uint8))[1]
+def unpack_one(packed: Packed, slot: int, home: int) -> Parts:
+    """The clause of one slot, its residue left out, in plain Python: for one clause that is a tenth of what `unpack` costs."""
+    words = [] if home == NO_WORD else [home]
+    predicates: list[Predicate] = []
+    lies = packed.record[packed.start[slot] : packed.start[slot + 1]] if len(packed.start) else packed.record[:0]
+    record, raw, at = lies.tolist(), lies.tobytes(), 0
+    while at < len(record):
+        head = record[at]
+        at += 1
+        if head < HEAD:
+            words.append(head)
+            continue
+        dim, kind, codec = head & 0xFFFF, head >> 28 & 3, head >> 26 & 3
+        if kind == RANGE:
+            low, high = _ENDS[codec].unpack_from(raw, 4 * at)
+            predicates.append((dim, RANGE, low, high, []) if codec != FIXED else (dim, RANGE, _fixed(low), _fixed(high), []))
+            at += 4 if codec == DOUBLE else 2
+        elif kind == NULL:
+            predicates.append((dim, NULL, 0.0, 0.0, []))
+        else:
+            count = record[at]
+            predicates.append((dim, kind, 0.0, 0.0, record[at + 1 : at + 1 + count]))
+            at += 1 + count
+    return Parts(predicates, _corners(packed, slot), words)
+
+
+_ENDS = {FIXED: struct.Struct("<2i"), SINGLE: struct.Struct("<2f"), DOUBLE: struct.Struct("<2d")}
+"""Both ends of an interval as they lie in a record."""
+
+
+def _fixed(code: int) -> float:
+    return -math.inf if code == FIXED_MIN else math.inf if code == FIXED_MAX else code / UNIT
+
+
+def _corners(packed: Packed, slot: int) -> Box:
+    """What `verify.order_value` makes of the four codes of a box."""
+    if not packed.box.shape[1]:
+        return NO_BOX
+    codes, codec = packed.box[:, slot].tolist(), packed.place[0]
+    if codec == FIXED:
+        west, south, east, north = map(_fixed, codes)
+    elif codec == SINGLE:
+        bits = [code if code >= 0 else code ^ 0x7FFFFFFF for code in codes]
+        west, south, east, north = struct.unpack("<4f", struct.pack("<4i", *bits))
+    else:
+        bits = [code if code >= 0 else code ^ 0x7FFFFFFFFFFFFFFF for code in codes]
+        west, south, east, north = struct.unpack("<4d", struct.pack("<4q", *bits))
+    return west, south, east, north
 
 
 def pack_bits(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:

@@ -20,6 +20,7 @@ long list, three vector tests for each block reached.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from tidings.index.simd import wide
 from tidings.index.verify import HEAD, Events, Packed
 from tidings.index.word_match import Lists, match_words, slot_of_word, topk_words, word_bit
 from tidings.model.arrays import ClauseColumns, EventColumns
+from tidings.model.gather import Parts
 
 Matches = tuple[NDArray[np.int32], NDArray[np.int32]]
 CHUNK = 16384
@@ -89,18 +91,28 @@ class WordBlocks:
 
     def homes(self) -> NDArray[np.int32]:
         """The word under which each slot is posted."""
-        home = np.full(len(self), NO_WORD, np.int32)
-        for word, first, end in self.lists.table[self.lists.table[:, 0] != NO_WORD].tolist():
-            home[first:end] = word
-        return home
+        first, word = self._by_slot
+        return np.repeat(word, np.diff(np.append(first, len(self))))
 
     def columns(self) -> tuple[NDArray[np.int32], ClauseColumns]:
         """(rows, clauses) that it was built from, ascending by row."""
         return unpack(self.packed, self.homes(), self.residue)
 
-    def clause(self, slot: int) -> ClauseColumns:
+    def clause(self, slot: int) -> Parts:
         """The clause in one slot."""
-        return unpack_one(self.packed, slot, self.homes()[slot : slot + 1])
+        return unpack_one(self.packed, slot, self.home(slot))
+
+    def home(self, slot: int) -> int:
+        """The word under which a slot is posted."""
+        first, word = self._by_slot
+        return int(word[first.searchsorted(np.int32(slot), "right") - 1])
+
+    @cached_property
+    def _by_slot(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """(first slot, word) of each list, by slot; made when first asked for, since matching does not need it."""
+        used = self.lists.table[self.lists.table[:, 0] != NO_WORD]
+        used = used[np.argsort(used[:, 1])]
+        return np.ascontiguousarray(used[:, 1]), np.ascontiguousarray(used[:, 0])
 
     def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
         """(event row, clause row) of every match. A clause whose owner has `died[owner] <= snapshot` is skipped."""

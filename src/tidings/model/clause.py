@@ -40,6 +40,10 @@ class Clause:
     words: frozenset[str] = frozenset()
     residue: tuple[Residue, ...] = ()
 
+    def placed(self, box: Box) -> Clause:
+        """The same with this box."""
+        return Clause(self.ranges, self.within, self.without, self.nulls, self.present, box, self.words, self.residue)
+
     def holds(self, schema: Schema, values: Values) -> bool:
         return self.first_failure(schema, values) is None
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.model.arrays import IN, NO_BOX, NOT_IN, NULL, ClauseColumns, Vocabularies, dimensions, starts, take_clauses
+from tidings.model.arrays import IN, NO_BOX, NOT_IN, NULL, ClauseColumns, Vocabularies, starts, take_clauses
 from tidings.model.clause import Box, Clause
-from tidings.model.schema import Category, Schema
+from tidings.model.schema import Schema
 
 Index = NDArray[np.int64]
 
@@ -73,32 +75,61 @@ def _join_starts(starts: Sequence[Index]) -> Index:
     return np.concatenate([[0], *(start[1:] + base for start, base in zip(starts, bases, strict=False))]).astype(np.int64)
 
 
+Predicate = tuple[int, int, float, float, list[int]]
+"""Dimension, kind, lower and upper end of a RANGE, codes of a set."""
+
+
+class Parts(NamedTuple):
+    """One clause, its residue left out, in codes."""
+
+    predicates: Sequence[Predicate]
+    box: Box
+    words: Sequence[int]
+
+
 def decode_clause(schema: Schema, vocabularies: Vocabularies, clauses: ClauseColumns, row: int) -> Clause:
     """The clause that row `row` was encoded from, without its residue."""
-    names = {dim: name for name, dim in dimensions(schema).items()}
+    here = slice(clauses.pred_start[row], clauses.pred_start[row + 1])
+    predicates: list[Predicate] = []
+    for dim, kind, lo, hi in zip(
+        clauses.pred_dim[here].tolist(),
+        clauses.pred_kind[here].tolist(),
+        clauses.pred_lo[here].tolist(),
+        clauses.pred_hi[here].tolist(),
+        strict=True,
+    ):
+        codes = clauses.pool[int(lo) : int(lo + hi)].tolist() if kind in (IN, NOT_IN) else []
+        predicates.append((dim, kind, lo, hi, codes))
+    words = clauses.word[clauses.word_start[row] : clauses.word_start[row + 1]].tolist()
+    return clause_of(schema, vocabularies, Parts(predicates, tuple(clauses.box[row].tolist()), words))
+
+
+def clause_of(schema: Schema, vocabularies: Vocabularies, parts: Parts) -> Clause:
+    """The clause that has these parts."""
     ranges, within, without = dict[str, tuple[float, float]](), dict[str, frozenset[str]](), dict[str, frozenset[str]]()
     nulls, present = set[str](), set[str]()
-    for p in range(clauses.pred_start[row], clauses.pred_start[row + 1]):
-        name, kind, lo, hi = names[clauses.pred_dim[p]], clauses.pred_kind[p], float(clauses.pred_lo[p]), float(clauses.pred_hi[p])
+    for dim, kind, lo, hi, codes in parts.predicates:
+        name = attribute_at(schema, dim)
         if kind == NULL:
             nulls.add(name)
         elif kind in (IN, NOT_IN):
-            strings = frozenset(vocabularies.categories[name].strings[code] for code in clauses.pool[int(lo) : int(lo + hi)])
+            strings = frozenset(vocabularies.categories[name].strings[code] for code in codes)
             (within if kind == IN else without)[name] = strings
-        elif lo == -np.inf and hi == np.inf:
+        elif lo == -math.inf and hi == math.inf:
             present.add(name)
-        elif isinstance(schema[name], Category):
+        elif name in vocabularies.categories:
             within[name] = frozenset({vocabularies.categories[name].strings[int(lo)]})
         else:
             ranges[name] = (lo, hi)
-    box: Box = tuple(clauses.box[row].tolist())
-    codes = clauses.word[clauses.word_start[row] : clauses.word_start[row + 1]]
-    return Clause(
-        ranges=ranges,
-        within=within,
-        without=without,
-        nulls=frozenset(nulls),
-        present=frozenset(present),
-        box=None if box == NO_BOX else box,
-        words=frozenset(vocabularies.words.strings[code] for code in codes),
-    )
+    words = frozenset([vocabularies.words.strings[code] for code in parts.words])
+    box = None if parts.box == NO_BOX else parts.box
+    return Clause(ranges, within, without, frozenset(nulls), frozenset(present), box, words)
+
+
+def attribute_at(schema: Schema, dim: int) -> str:
+    """The attribute of a dimension: the inverse of `dimensions`."""
+    if dim < len(schema.ranges):
+        return schema.ranges[dim]
+    name = schema.place if dim == len(schema.ranges) else schema.words
+    assert name is not None
+    return name

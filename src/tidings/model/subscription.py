@@ -53,6 +53,11 @@ class Subscription:
     error: float | None = None
     since: int | None = None
 
+    def with_clauses(self, clauses: tuple[Clause, ...]) -> Subscription:
+        """The same with these clauses, whatever the filter was. By place, since subscribers move all the time."""
+        ranking = (self.score, self.terms, self.score_source, self.weights, self.similarity, self.k, self.window)
+        return Subscription(self.id, clauses, None, *ranking, self.by, self.expires, self.owner, self.error, self.since)
+
     def score_of(self, values: Values) -> float:
         return Linear(self.score, self.terms)(values)
 
