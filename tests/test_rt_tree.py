@@ -10,11 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tidings.index.oracle.place_words import PlaceWordsOracle
 from tidings.index.representative_tokens import ORDERS, Frequencies, greedy_hitting_set
+from tidings.index.rt_filter import FIRST_ROOM
 from tidings.index.rt_policy import POLICIES
 from tidings.index.rt_tree import RtTree, any_word
+from tidings.index.word_blocks import WordBlocks
 from tidings.model.arrays import MISSING_BOX, NO_BOX, ClauseColumns, EventColumns
 
-WORDS = 12
+WORDS, ALL_WORDS = 12, 80
+"""Most clauses have words of the first few; all together are more than LONG, from which on R^t++ reads leaves before lists."""
 
 
 def clause_columns(rows):
@@ -54,6 +57,9 @@ points = st.tuples(eighths, eighths).map(lambda p: (p[0], p[1], p[0], p[1]))
 boxes = st.one_of(ranges, points, st.just(NO_BOX))
 words = st.frozensets(st.integers(0, WORDS - 1), max_size=6)
 clauses = st.lists(st.tuples(boxes, words), min_size=1, max_size=5)
+long_words = st.frozensets(st.integers(0, ALL_WORDS - 1), max_size=20).map(
+    lambda missing: frozenset(range(ALL_WORDS + 9)) - missing
+)
 messages = st.tuples(st.one_of(ranges, points, st.just(MISSING_BOX)), st.frozensets(st.integers(0, WORDS + 3), max_size=WORDS))
 
 
@@ -62,7 +68,9 @@ def many(seed, count):
     rng = np.random.default_rng(seed)
     corner = rng.integers(0, 32, (count, 2)) / 8
     box = np.hstack([corner, corner + rng.integers(0, 6, (count, 2)) / 8])
-    return [(tuple(b), set(rng.choice(WORDS, rng.integers(0, 6), replace=False).tolist())) for b in box.tolist()]
+    wanted = [set(rng.choice(WORDS, rng.integers(0, 6), replace=False).tolist()) for _ in range(count)]
+    rare = rng.integers(-ALL_WORDS, ALL_WORDS, count).tolist()
+    return [(tuple(b), words | {word} if word >= 0 else words) for b, words, word in zip(box.tolist(), wanted, rare, strict=True)]
 
 
 class Trees(RuleBasedStateMachine):
@@ -116,13 +124,27 @@ class Trees(RuleBasedStateMachine):
         x, y = box[0 if corner < 2 else 2], box[1 if corner % 2 else 3]
         self.compare(event_columns([((x, y, x, y), wanted | extra), ((x, y, x + 1, y + 1), wanted), ((x, y, x, y), wanted - {3})]))
 
+    @rule(box=st.one_of(ranges, points), has=long_words)
+    def match_a_long_message(self, box, has):
+        self.compare(event_columns([(box, has)]))
+
     def compare(self, events):
         expected = pairs(self.all_words.match_batch(events))
         for tree in self.every:
             assert pairs(tree.match_batch(events)) == expected
+        self.compare_product(events, expected)
         expected = pairs(self.one_word.match_batch(events))
         for tree in self.either:
             assert pairs(tree.match_batch(events)) == expected
+
+    def compare_product(self, events, expected):
+        """The word lists of a segment, which take the clauses that have words."""
+        clauses = [clause for clause in self.all_words.clauses if clause[2]]
+        if clauses:
+            names = np.array([name for name, _, _ in clauses], np.int32)
+            lists = WordBlocks.build(clause_columns([(box, wanted) for _, box, wanted in clauses]), names)
+            with_words = set(names.tolist())
+            assert pairs(lists.match_batch(events)) == [pair for pair in expected if pair[1] in with_words]
 
     @invariant()
     def sane(self):
@@ -177,12 +199,57 @@ def test_arrays_carry_the_tree(policy):
 
 
 def test_more_matches_than_the_first_buffer_holds():
-    tree = RtTree()
-    rows = [((0, 0, 1, 1), set())] * 30000
-    tree.insert(np.arange(30000, dtype=np.int32), clause_columns(rows))
+    tree, count = RtTree(), FIRST_ROOM * 3 // 4
+    tree.insert(np.arange(count, dtype=np.int32), clause_columns([((0, 0, 1, 1), set())] * count))
     event, name = tree.match_batch(event_columns([((1, 1, 1, 1), {5}), ((2, 2, 2, 2), set()), ((0, 0, 0, 0), set())]))
-    assert np.bincount(event, minlength=3).tolist() == [30000, 0, 30000]
-    assert len(set(name.tolist())) == 30000
+    assert np.bincount(event, minlength=3).tolist() == [count, 0, count]
+    assert len(set(name.tolist())) == count
+
+
+AIMED = {
+    "an edge in common": ((1, 1, 2, 2), {1}, (2, 1, 3, 2), {1}, True),
+    "an eighth apart": ((1, 1, 2, 2), {1}, (2.125, 1, 3, 2), {1}, False),
+    "a point on a corner": ((1, 1, 2, 2), {1}, (2, 2, 2, 2), {1}, True),
+    "a point beside a corner": ((1, 1, 2, 2), {1}, (2, 2.125, 2, 2.125), {1}, False),
+    "a point on a point": ((1, 1, 1, 1), {1}, (1, 1, 1, 1), {1}, True),
+    "no box, no place": (NO_BOX, {1}, MISSING_BOX, {1}, True),
+    "a box, no place": ((1, 1, 2, 2), {1}, MISSING_BOX, {1}, False),
+    "no words on either side": ((1, 1, 2, 2), set(), (1, 1, 1, 1), set(), True),
+    "no words wanted": ((1, 1, 2, 2), set(), (1, 1, 1, 1), {1, 2}, True),
+    "no words had": ((1, 1, 2, 2), {1}, (1, 1, 1, 1), set(), False),
+    "one word of many": ((1, 1, 2, 2), {7}, (1, 1, 1, 1), set(range(60)), True),
+    "more words than levels": ((1, 1, 2, 2), set(range(9)), (1, 1, 1, 1), set(range(9)), True),
+    "the last of more words than levels is missing": ((1, 1, 2, 2), set(range(9)), (1, 1, 1, 1), set(range(8)), False),
+    "more words than levels, a long message": ((1, 1, 2, 2), set(range(9)), (1, 1, 1, 1), set(range(70)), True),
+    "only unknown words": ((1, 1, 2, 2), {1}, (1, 1, 1, 1), {500, 501}, False),
+    "an unknown word besides": ((1, 1, 2, 2), {1}, (1, 1, 1, 1), {1, 500}, True),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_aimed_cases(policy):
+    """Each clause once among thousands far away, which have all the words, and once alone."""
+    crowd = [((50 + x, 50 + y, 51 + x, 51 + y), {word % ALL_WORDS}) for word, (x, y) in enumerate(np.ndindex(60, 60))]
+    rows = [(box, wanted) for box, wanted, *_ in AIMED.values()]
+    for others in (crowd, []):
+        tree = RtTree(policy)
+        tree.insert(np.arange(len(rows + others), dtype=np.int32), clause_columns(rows + others))
+        assert tree.body.levels == (2 if others else 1)
+        event, name = tree.match_batch(event_columns([(at, has) for _, _, at, has, _ in AIMED.values()]))
+        for number, (case, (*_, matches)) in enumerate(AIMED.items()):
+            assert (number in name[event == number]) == matches, case
+
+
+def test_scratch_is_used_again_and_numbers_begin_anew():
+    tree, event = RtTree(), event_columns([((1.0, 1.0, 1.0, 1.0), {1, 2})])
+    tree.insert(np.arange(2, dtype=np.int32), clause_columns([((0, 0, 1, 1), {1}), ((0, 0, 1, 1), {3})]))
+    for last in (0, 5, (1 << 30) - 2, (1 << 30) - 1, 7):
+        for scratch in tree._scratches._idle:
+            scratch.number[:] = last
+        assert pairs(tree.match_batch(event)) == [(0, 0)]
+        assert len(tree._scratches._idle) == 1
+    tree.insert(np.array([9], np.int32), clause_columns([((0, 0, 1, 1), {1, 2})]))
+    assert pairs(tree.match_batch(event)) == [(0, 0), (0, 9)]
 
 
 def test_refusals():

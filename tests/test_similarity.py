@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from tests.test_rt_tree import WORDS, boxes, event_columns, messages, points, ranges, words
+from tests.test_rt_tree import ALL_WORDS, WORDS, boxes, event_columns, long_words, messages, points, ranges, words
 from tidings.index.oracle.similarity import similar
+from tidings.index.rt_filter import FIRST_ROOM
 from tidings.index.rt_policy import POLICIES
 from tidings.index.rt_similarity import SimilarityIndex
 from tidings.model.arrays import MISSING_BOX, NO_BOX
 from tidings.rank.similarity import FREE, NEVER, idf, least_textual, prefix_length
 
-WEIGHTS = idf(np.array([40, 30, 20, 20, 10, 7, 7, 5, 3, 2, 1, 1]), 100)
+WEIGHTS = idf(np.array([40, 30, 20, 20, 10, 7, 7, 5, 3, 2, 1, 1, *([1, 2, 3, 4] * ALL_WORDS)])[:ALL_WORDS], 100)
 shares = st.sampled_from([0.0, 0.125, 0.25, 0.5, 0.625, 0.75, 1.0])
 thetas = st.one_of(shares, st.sampled_from([-0.5, 0.001, 0.3, 1.25]))
 subscriptions = st.tuples(boxes, words, shares, thetas)
@@ -50,6 +51,8 @@ def many(seed, count):
     corner = rng.integers(0, 32, (count, 2)) / 8
     box = np.hstack([corner, corner + rng.integers(0, 6, (count, 2)) / 8]).tolist()
     wanted = [frozenset(rng.choice(WORDS, rng.integers(0, 6), replace=False).tolist()) for _ in range(count)]
+    rare = rng.integers(-ALL_WORDS, ALL_WORDS, count).tolist()
+    wanted = [has | {word} if word >= 0 else has for has, word in zip(wanted, rare, strict=True)]
     alpha, theta = rng.choice([0.0, 0.25, 0.5, 0.75, 1.0], count).tolist(), rng.choice([0.25, 0.5, 0.75, 1.0], count).tolist()
     return [(tuple(b), w, a, t) for b, w, a, t in zip(box, wanted, alpha, theta, strict=True)]
 
@@ -78,6 +81,10 @@ class Subscribers(RuleBasedStateMachine):
     def match(self, events):
         compare(self.rows, events)
 
+    @rule(box=st.one_of(ranges, points), has=long_words)
+    def match_a_long_message(self, box, has):
+        compare(self.rows, [(box, has)])
+
     @precondition(lambda self: self.rows)
     @rule(data=st.data(), dropped=words)
     def match_near_one(self, data, dropped):
@@ -104,9 +111,7 @@ def test_subscribers_soak():
 @settings(max_examples=60, deadline=None)
 def test_theta_exactly_met(rows, events, data):
     """Each subscription's theta is its score for one of the messages, so that it is met to the last bit."""
-    scored = {
-        (row, number): value for row, number, value in similar([(*r[:3], -1.0) for r in rows], events, WEIGHTS.tolist() + [0] * 4)
-    }
+    scored = {(row, number): value for row, number, value in similar([(*r[:3], -1.0) for r in rows], events, WEIGHTS.tolist())}
     aimed = [data.draw(st.integers(0, len(events) - 1)) for _ in rows]
     exact = [(*row[:3], scored[aimed[number], number]) for number, row in enumerate(rows)]
     found = {(row, number) for row, number, _ in compare(exact, events)}
@@ -119,6 +124,8 @@ def test_three_levels():
         ((1.0, 1.0, 1.0, 1.0), frozenset({1, 2, 3})),
         ((0.0, 0.0, 2.0, 2.0), frozenset(range(8))),
         (MISSING_BOX, frozenset({4})),
+        ((0.5, 0.5, 0.5, 0.5), frozenset(range(5, ALL_WORDS))),
+        ((0.0, 0.0, 4.0, 4.0), frozenset(range(5, ALL_WORDS))),
     ]
     assert build(rows, WEIGHTS, "R^t++").body.levels == 2
     assert len(compare(rows, events)) > 100
@@ -159,14 +166,17 @@ def test_an_edge_in_common_is_no_area():
 def test_nothing_and_unknown_words():
     assert compare([], [((0.0, 0.0, 0.0, 0.0), frozenset({1}))]) == []
     assert compare([((0.0, 0.0, 1.0, 1.0), frozenset({1}), 0.5, 0.5)], []) == []
-    assert compare([((0.0, 0.0, 1.0, 1.0), frozenset({1}), 0.0, 0.5)], [((0.0, 0.0, 0.0, 0.0), frozenset({50, 51}))]) == []
+    unknown = [((0.0, 0.0, 0.0, 0.0), frozenset({ALL_WORDS, 999}))]
+    assert compare([((0.0, 0.0, 1.0, 1.0), frozenset({1}), 0.0, 0.5)], unknown) == []
+    assert compare([((0.0, 0.0, 1.0, 1.0), frozenset({1}), 0.5, 0.5)], unknown) == [(0, 0, 0.5)]
 
 
 def test_more_matches_than_the_first_buffer_holds():
-    index = build([((0.0, 0.0, 1.0, 1.0), frozenset(), 0.5, 0.5)] * 9000, WEIGHTS, "R^t++")
+    count = FIRST_ROOM * 3 // 4
+    index = build([((0.0, 0.0, 1.0, 1.0), frozenset(), 0.5, 0.5)] * count, WEIGHTS, "R^t++")
     event, number, score = index.match_batch(event_columns([((1, 1, 1, 1), {5}), ((2, 2, 2, 2), set())]))
-    assert np.bincount(event).tolist() == [9000, 9000]
-    assert len(set(number.tolist())) == 9000
+    assert np.bincount(event).tolist() == [count, count]
+    assert len(set(number.tolist())) == count
     assert set(score.tolist()) == {1.0, 0.5}
 
 

@@ -27,6 +27,8 @@ from tidings.index.rt_tokens import Tokens, find, has_any, key_of
 
 VISITED, POSTINGS, VERIFIED, MESSAGES = 0, 1, 2, 3
 FULL_OUT = -1
+FIRST_ROOM = 1 << 16
+"""Matches that a call has space for at first; it doubles when they do not fit."""
 WORDS_A_LEAF, LONG = 4, 50
 """R^t++: reading a leaf's entries costs about as much as looking up so many words; considered for messages of LONG or more."""
 
@@ -187,7 +189,7 @@ def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: NDAr
                 found = _read_leaf(tree, message, scratch, child, out, found)
             else:
                 if is_root:
-                    leaves = _touched_leaves(body, message.box, child, few, scratch, depth)
+                    leaves = touched_leaves(body, message.box, child, few, scratch, depth)
                 if leaves >= 0:
                     found = _verify_leaves(tree, message, scratch, leaves, out, found)
                 else:
@@ -203,7 +205,7 @@ def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: NDAr
 
 
 @borrowing_kernel
-def _touched_leaves(body: Body, box: NDArray[np.float64], node: int, most: int, scratch: Scratch, depth: int) -> int:
+def touched_leaves(body: Body, box: NDArray[np.float64], node: int, most: int, scratch: Scratch, depth: int) -> int:
     """Gather the leaves below the node that touch the box: how many, or -1 where there are more than `most`."""
     if most == 0:
         return -1

@@ -1,4 +1,4 @@
-"""The walks of `rt_similarity`, as kernels. The arrays are told there.
+"""The walks of `rt_similarity`, as kernels. The arrays are told there, the scratch in `rt_scratch`.
 
 `out` works as in `rt_filter`: a walk writes from `found` on and returns how many matches there then are, or FULL_OUT.
 """
@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index.rt_body import MOST, ROOT, Body, touch, wide
-from tidings.index.rt_filter import FULL_OUT, MESSAGES, POSTINGS, VERIFIED, VISITED
+from tidings.index.rt_body import ROOT, Body, touch, wide
+from tidings.index.rt_filter import FULL_OUT, LONG, MESSAGES, POSTINGS, VERIFIED, VISITED, WORDS_A_LEAF, touched_leaves
 from tidings.index.rt_policy import RT, RT_PLUS, RT_PLUS_PLUS
-from tidings.index.rt_tokens import Tokens, find, has_any, key_of
+from tidings.index.rt_scratch import MESSAGE, Scratch
+from tidings.index.rt_tokens import KEYS, Tokens, find, has_any, key_of
 from tidings.rank.similarity import (
     FREE,
     SLACK,
@@ -47,6 +48,8 @@ class Similar(NamedTuple):
     late_near: NDArray[np.bool_]
     late_apart: NDArray[np.bool_]
     always: NDArray[np.int32]
+    apart_start: NDArray[np.int64]
+    apart_entry: NDArray[np.int32]
     idf: NDArray[np.float64]
     """The weight of each word, fixed when the index is built."""
 
@@ -58,10 +61,8 @@ class Message(NamedTuple):
     words: NDArray[np.int32]
     """Those that the idf knows."""
     number: int
-    stamp: NDArray[np.int32]
-    """Word: the number of the last message that had it."""
-    candidate: NDArray[np.int32]
-    """Entries that the walk could not rule out, each once; there is room for all."""
+    scratch: Scratch
+    """`met` takes the candidates: entries that the walk could not rule out, each once."""
     stats: NDArray[np.int64]
 
 
@@ -99,9 +100,12 @@ def bound_nodes(policy: int, body: Body, similar: Similar) -> None:
         near, apart = similar.near[entry], similar.apart[entry]
         node = wide(body.leaf[entry])
         while node >= 0:
-            level = levels - body.height[node] if policy == RT_PLUS_PLUS else len(similar.token)
-            similar.late_near[node] |= near > level or (near == FREE and (apart != FREE or policy == RT_PLUS))
-            similar.late_apart[node] |= apart > level or (apart == FREE and policy == RT_PLUS)
+            if policy == RT_PLUS:
+                similar.late_near[node] |= near == FREE
+                similar.late_apart[node] |= apart == FREE
+            else:
+                by_place = near == FREE and apart != FREE
+                similar.late_near[node] |= by_place or near - max(apart, 0) > levels - body.height[node]
             node = wide(body.parent[node])
 
 
@@ -125,8 +129,7 @@ def match_similar(
     word_start: NDArray[np.int64],
     word: NDArray[np.int32],
     first: int,
-    stamp: NDArray[np.int32],
-    candidate: NDArray[np.int32],
+    scratch: Scratch,
     stats: NDArray[np.int64],
     out_event: NDArray[np.int32],
     out: NDArray[np.int32],
@@ -136,13 +139,14 @@ def match_similar(
     found = 0
     known = np.empty(len(word), np.int32)
     for event in range(first, len(box)):
-        has = 0
+        scratch.number[MESSAGE] += 1
+        number, has = scratch.number[MESSAGE], 0
         for code in word[word_start[event] : word_start[event + 1]]:
-            if code < len(stamp):
-                stamp[code] = event + 1
+            if code < len(similar.idf):
+                scratch.stamp[code] = number
                 known[has] = code
                 has += 1
-        message = Message(box[event], known[:has], event + 1, stamp, candidate, stats)
+        message = Message(box[event], known[:has], number, scratch, stats)
         if policy == RT_PLUS_PLUS:
             candidates = walk_lists(body, tokens, similar, message)
         else:
@@ -168,10 +172,10 @@ def score(
     out_score: NDArray[np.float64],
 ) -> int:
     """Score the candidates exactly and write down those that reach their theta; `out` is told in `rt_filter`."""
-    for at in range(candidates):
-        entry = message.candidate[at]
+    stamp, number = message.scratch.stamp, message.number
+    for entry in message.scratch.met[:candidates]:
         first, last = similar.word_start[entry], similar.word_start[entry + 1]
-        shared = shared_weight(similar.word, first, last, similar.idf, message.stamp, message.number)
+        shared = shared_weight(similar.word, first, last, similar.idf, stamp, number)
         spatial = spatial_part(body.entry_box, entry, message.box)
         value = similarity(similar.alpha[entry], spatial, textual_part(shared, similar.weight[entry]))
         if value >= similar.theta[entry]:
@@ -183,11 +187,10 @@ def score(
     return found
 
 
-@kernel
+@borrowing_kernel
 def walk_leaves(policy: int, body: Body, tokens: Tokens, apart_tokens: Tokens, similar: Similar, message: Message) -> int:
     """R^t and R^t+: the entries of every leaf that cannot be pruned are candidates. [rttree, sections 6.1 and 6.2]"""
-    candidates = 0
-    stack = np.empty((body.height[body.state[ROOT]] + 1) * (MOST + 1), np.int32)
+    candidates, stack = 0, message.scratch.stack
     stack[0], depth = body.state[ROOT], 1
     while depth > 0:
         depth -= 1
@@ -195,16 +198,16 @@ def walk_leaves(policy: int, body: Body, tokens: Tokens, apart_tokens: Tokens, s
         for at in range(body.degree[node]):
             child = wide(body.child[node, at])
             if body.height[node] == 0:
-                message.candidate[candidates] = child
+                message.scratch.met[candidates] = child
                 candidates += 1
                 continue
             message.stats[VISITED] += 1
             if policy == RT:
                 hope = may_reach(body, tokens, similar, message, child)
             elif touch(body.box[child], message.box):
-                hope = similar.late_near[child] or has_any(tokens, child, message.words)
+                hope = similar.late_near[child] or shares_prefix(body, tokens, similar, message, child, similar.near)
             else:
-                hope = similar.late_apart[child] or has_any(apart_tokens, child, message.words)
+                hope = similar.late_apart[child] or shares_prefix(body, apart_tokens, similar, message, child, similar.apart)
             if hope:
                 stack[depth] = child
                 depth += 1
@@ -214,52 +217,114 @@ def walk_leaves(policy: int, body: Body, tokens: Tokens, apart_tokens: Tokens, s
 @borrowing_kernel
 def may_reach(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int) -> bool:
     """Whether something below the node may reach its theta. [rttree, Eq. 4]"""
-    box, spatial, textual = message.box, 0.0, 1.0
+    box, spatial = message.box, 0.0
     if touch(body.box[node], box):
         spatial, area = 1.0, similar.least_area[node]
         if area > 0.0 and (box[0] < box[2] or box[1] < box[3]):
             width = min(body.box[node, 2], box[2]) - max(body.box[node, 0], box[0])
             spatial = min(1.0, width * (min(body.box[node, 3], box[3]) - max(body.box[node, 1], box[1])) / area)
-    if similar.least_weight[node] > 0.0:
-        shared = 0.0
-        for token in message.words:
-            slot = find(tokens, key_of(node, token))
-            if slot >= 0 and tokens.held[slot] > 0:
-                shared += similar.idf[token]
-        textual = min(1.0, shared / similar.least_weight[node])
-    bound = node_bound(similar.least_alpha[node], similar.most_alpha[node], spatial, textual)
-    reached: bool = bound >= similar.least_theta[node] - SLACK
+    least, most = similar.least_alpha[node], similar.most_alpha[node]
+    enough, weight, shared = similar.least_theta[node] - SLACK, similar.least_weight[node], 0.0
+    if node_bound(least, most, spatial, 1.0) < enough:
+        return False
+    reached: bool = weight == 0.0 or node_bound(least, most, spatial, 0.0) >= enough
+    for token in message.words:
+        if reached:
+            break
+        slot = find(tokens, key_of(node, token))
+        if slot >= 0 and tokens.held[slot] > 0:
+            shared += similar.idf[token]
+            reached = node_bound(least, most, spatial, min(1.0, shared / weight)) >= enough
     return reached
+
+
+@borrowing_kernel
+def shares_prefix(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int, length: NDArray[np.int32]) -> bool:
+    """Whether the message has a token of the prefixes (so long) below the node; a leaf is asked by its few entries."""
+    if body.height[node] > 0 or body.degree[node] > 2 * len(message.words):
+        return has_any(tokens, node, message.words)
+    for at in range(body.degree[node]):
+        entry = body.child[node, at]
+        start = similar.word_start[entry]
+        for token in similar.token[start : start + max(length[entry], 0)]:
+            if message.scratch.stamp[token] == message.number:
+                return True
+    return False
 
 
 @kernel
 def walk_lists(body: Body, tokens: Tokens, similar: Similar, message: Message) -> int:
     """R^t++: an entry is a candidate where its first shared token is met. [rttree, section 6.3]"""
-    candidates = len(similar.always)
-    message.candidate[:candidates] = similar.always
-    stack = np.empty((body.height[body.state[ROOT]] + 1) * (MOST + 1), np.int32)
+    candidates, stack, leaves = len(similar.always), message.scratch.stack, message.scratch.leaves
+    message.scratch.met[:candidates] = similar.always
+    candidates = read_root(body, similar, message, candidates)
+    few = min(len(message.words) // WORDS_A_LEAF, len(leaves)) if len(message.words) >= LONG else 0
     stack[0], depth = body.state[ROOT], 1
     while depth > 0:
         depth -= 1
         node = wide(stack[depth])
+        above = body.height[body.state[ROOT]] - body.height[node]
         for at in range(body.degree[node]):
             child = wide(body.child[node, at])
-            touching = touch(body.box[child], message.box)
-            if not (touching or similar.late_apart[node]):
+            if not touch(body.box[child], message.box):
                 continue
-            if touching and body.height[child] == 0:
-                candidates = read_leaf(body, similar, message, child, candidates)
-            else:
-                candidates = read_lists(body, tokens, similar, message, child, touching, candidates)
-            if body.height[child] > 0 and (similar.late_apart[child] or (touching and similar.late_near[child])):
-                stack[depth] = child
-                depth += 1
+            if body.height[child] == 0:
+                candidates = read_leaf(body, similar, message, child, above, candidates)
+                continue
+            gathered = touched_leaves(body, message.box, child, few, message.scratch, depth)
+            for leaf in leaves[: max(gathered, 0)]:
+                candidates = read_leaf(body, similar, message, wide(leaf), above, candidates)
+            if gathered < 0:
+                candidates = read_lists(body, tokens, similar, message, child, candidates)
+                if similar.late_near[child]:
+                    stack[depth] = child
+                    depth += 1
     return candidates
 
 
 @borrowing_kernel
-def read_lists(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int, touching: bool, candidates: int) -> int:
+def read_root(body: Body, similar: Similar, message: Message, candidates: int) -> int:
+    """Add the entries that may match by PRE' wherever they are, if their first shared token is in it."""
+    for token in message.words:
+        first, last = similar.apart_start[token], similar.apart_start[token + 1]
+        message.stats[POSTINGS] += last - first
+        for entry in similar.apart_entry[first:last]:
+            textual = textual_bound(similar, message, entry, token)
+            alpha, enough = similar.alpha[entry], similar.theta[entry] - SLACK
+            if similar.near[entry] == FREE:
+                # Whoever touches the message is met in its leaf.
+                add = similarity(alpha, 0.0, textual) >= enough and not touch(body.entry_box[entry], message.box)
+            else:
+                add = similarity(alpha, 1.0, textual) >= enough and (
+                    similarity(alpha, spatial_part(body.entry_box, entry, message.box), textual) >= enough
+                )
+            if add:
+                message.scratch.met[candidates] = entry
+                candidates += 1
+    return candidates
+
+
+@borrowing_kernel
+def textual_bound(similar: Similar, message: Message, entry: int, token: int) -> float:
+    """What the entry's textual part comes to, but for rounding; -inf unless `token` is the first that it shares. [rttree, Eq. 7]"""
+    stamp, number = message.scratch.stamp, message.number
+    at, last = similar.word_start[entry], similar.word_start[entry + 1]
+    while stamp[similar.token[at]] != number:
+        at += 1
+    if similar.token[at] != token:
+        return -np.inf
+    textual: float = similar.share_from[at]
+    for other in range(at + 1, last):
+        if stamp[similar.token[other]] != number:
+            textual -= similar.share_from[other] - (similar.share_from[other + 1] if other + 1 < last else 0.0)
+    return textual
+
+
+@borrowing_kernel
+def read_lists(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int, candidates: int) -> int:
     """Add the entries whose first shared token stands at the node and whose bound (equation 7) reaches theta."""
+    if tokens.state[KEYS] == 0:
+        return candidates
     message.stats[VISITED] += 1
     for token in message.words:
         slot = find(tokens, key_of(node, token))
@@ -268,38 +333,38 @@ def read_lists(body: Body, tokens: Tokens, similar: Similar, message: Message, n
         start, length = wide(tokens.start[slot]), tokens.held[slot]
         message.stats[POSTINGS] += length
         for entry in tokens.posting[start : start + length]:
-            at = similar.word_start[entry]
-            while message.stamp[similar.token[at]] != message.number:
-                at += 1
-            spatial = 0.0
-            if touching:
-                spatial = spatial_part(body.entry_box, entry, message.box)
-            bound = similarity(similar.alpha[entry], spatial, similar.share_from[at])
-            if similar.token[at] == token and bound >= similar.theta[entry] - SLACK:
-                message.candidate[candidates] = entry
+            spatial = spatial_part(body.entry_box, entry, message.box)
+            if (
+                similarity(similar.alpha[entry], spatial, textual_bound(similar, message, entry, token))
+                >= similar.theta[entry] - SLACK
+            ):
+                message.scratch.met[candidates] = entry
                 candidates += 1
     return candidates
 
 
 @borrowing_kernel
-def read_leaf(body: Body, similar: Similar, message: Message, leaf: int, candidates: int) -> int:
-    """Add the entries of a leaf that the message touches: those met here first, and those that may match by place alone.
+def read_leaf(body: Body, similar: Similar, message: Message, leaf: int, above: int, candidates: int) -> int:
+    """Add the entries of a leaf that touch the message and match by place alone or are met here first.
 
-    It does what `read_lists` does by reading the few entries themselves.
+    First: by none of PRE', and by none of the `above` tokens after it, which stand in the nodes whose lists were read. It does
+    what `read_lists` does by reading the few entries themselves.
     """
-    above = body.height[body.state[ROOT]] - 1
+    stamp, number = message.scratch.stamp, message.number
     message.stats[VISITED] += 1
     for at in range(body.degree[leaf]):
         entry = body.child[leaf, at]
-        near, apart = similar.near[entry], similar.apart[entry]
-        posted = max(near, apart)
-        by_place = near == FREE and apart != FREE and touch(body.entry_box[entry], message.box)
-        if not by_place and posted <= above:
+        if not touch(body.entry_box[entry], message.box):
             continue
-        met, start = 0, similar.word_start[entry]
-        while met < posted and message.stamp[similar.token[start + met]] != message.number:
-            met += 1
-        if by_place if met >= posted else met >= above:
-            message.candidate[candidates] = entry
+        near, apart = similar.near[entry], similar.apart[entry]
+        if near == FREE:
+            add = apart != FREE
+        else:
+            met, start = 0, similar.word_start[entry]
+            while met < near and stamp[similar.token[start + met]] != number:
+                met += 1
+            add = apart + above <= met < near
+        if add:
+            message.scratch.met[candidates] = entry
             candidates += 1
     return candidates

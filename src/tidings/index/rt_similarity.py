@@ -14,20 +14,27 @@ segment, kept as plain arrays. An entry is a subscription's place in Hilbert ord
 | `token`       | -, int32           | the same words, heaviest first: the order of prefixes and of R^t++'s levels               |
 | `share_from`  | -, float64         | the share of weight of token[at] and the entry's tokens after it (equation 7)            |
 | `least_*`, `most_alpha` | node, float64 | the least area, weight, theta and alpha below it, and the greatest alpha (R^t)       |
-| `late_near`, `late_apart` | node, bool | an entry below may match without a token of this node or above (R^t+: without any) |
+| `late_near`  | node, bool         | an entry below may match, touching, without a token of this node or above (R^t+: of any) |
+| `late_apart` | node, bool         | an entry below may match without a token and without touching (R^t+)                    |
 | `always`      | -, int32           | entries that may match any message (theta <= 0, no words): scored each time (R^t++)      |
+| `apart_start` | word + 1, int64    | the root's lists: the entries whose PRE' has the word begin here in `apart_entry` (R^t++) |
+| `apart_entry` | -, int32           | those entries, ascending for each word                                                  |
 
 | policy | at a node                                                       | then                                              |
 |--------|-----------------------------------------------------------------|---------------------------------------------------|
 | R^t    | all tokens; prune by `node_bound` (equation 4)                   | score the entries of the leaves that remain        |
 | R^t+   | PRE and PRE' of all below; prune a node that shares none         | the same                                          |
-| R^t++  | the i-th token of PRE at level i, with inverted lists            | score an entry if its *first* shared token is met  |
+| R^t++  | the i-th token of PRE behind PRE' at level i, in inverted lists  | score an entry if its *first* shared token is met  |
 
-In R^t++ an entry is scored once, at the first of its tokens that the message has: those before it stood in nodes above, which the
-walk has read. The walk goes on below a node only while some entry there may still be met first (`late_*`). theta <= alpha means
-that a message may match by place alone: such entries (`near` = FREE) are met in the leaves that the message touches.
+In R^t++ the tokens of PRE', which may match wherever the message is, stand in lists at the root, where no box is asked; those of
+PRE that follow are of use only to a message that touches the entry, so the walk below goes by boxes. An entry is scored once, at
+the first of its tokens that the message has: those before it stood at the root or in nodes above. The walk goes on below a node
+only while some entry there may still be met (`late_near`). theta <= alpha means that a message may match by place alone: such
+entries (`near` = FREE) are met in the leaves that the message touches.
 
-Deviations: the paper carries a candidate's sum of weights down to its leaf; a candidate's words are at hand, so it is scored from
+Deviations: the paper puts the first token at level 1 and searches all nodes where PRE' may suffice; at the root the same lists
+are read once. As in `rt_tree` a leaf is read by its entries, and a node in which a long message touches few leaves by those. The
+paper carries a candidate's sum of weights down to its leaf; a candidate's words are at hand, so it is scored from
 them when the walk is over, and no sums are kept.
 For theta <= alpha it reads all lists of the root; here the boxes lead to the entries that the message touches.
 """
@@ -41,8 +48,9 @@ from numpy.typing import NDArray
 
 from tidings.index.representative_tokens import ordered
 from tidings.index.rt_body import Body, check_body, hilbert_order, pack
-from tidings.index.rt_filter import MESSAGES, POSTINGS, VERIFIED, VISITED
+from tidings.index.rt_filter import FIRST_ROOM, MESSAGES, POSTINGS, VERIFIED, VISITED
 from tidings.index.rt_policy import POLICIES, RT, RT_PLUS, RT_PLUS_PLUS, Entries, posted_tokens, take_rows
+from tidings.index.rt_scratch import Scratches
 from tidings.index.rt_similar_walk import Similar, bound_nodes, match_similar, prefixes
 from tidings.index.rt_tokens import Tokens, check_tokens, empty_tokens
 from tidings.model.arrays import EventColumns
@@ -55,6 +63,7 @@ class SimilarityIndex:
     def __init__(self, policy: int, body: Body, tokens: Tokens, apart_tokens: Tokens, similar: Similar) -> None:
         self.policy, self.body, self.tokens, self.apart_tokens, self.similar = policy, body, tokens, apart_tokens, similar
         self._stats = np.zeros(4, np.int64)
+        self._scratches = Scratches()
 
     @classmethod
     def build(
@@ -81,14 +90,15 @@ class SimilarityIndex:
     def match_batch(self, events: EventColumns) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
         """(event row, subscription, score) of every score that reaches its subscription's theta."""
         parts: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]] = []
-        scratch = (np.zeros(len(self.similar.idf), np.int32), np.empty(len(self), np.int32), self._stats)
-        done, room = 0, max(4096, 64 * len(events))
-        while done < len(events):
-            out = (np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room))
-            tree = (self.policy, self.body, self.tokens, self.apart_tokens, self.similar)
-            done, found = match_similar(*tree, events.box, events.word_start, events.word, done, *scratch, *out)
-            parts.append((out[0][:found], out[1][:found], out[2][:found]))
-            room *= 2
+        tree = (self.policy, self.body, self.tokens, self.apart_tokens, self.similar)
+        done, room = 0, max(FIRST_ROOM, 64 * len(events))
+        with self._scratches.borrow(self.body, len(self.similar.idf), len(events)) as scratch:
+            while done < len(events):
+                out = (np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room))
+                asked = (events.box, events.word_start, events.word, done)
+                done, found = match_similar(*tree, *asked, scratch, self._stats, *out)
+                parts.append((out[0][:found], out[1][:found], out[2][:found]))
+                room *= 2
         event, number, score = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else (_NONE, _NONE, _NONE)
         return event.astype(np.int32), number.astype(np.int32), score.astype(np.float64)
 
@@ -153,6 +163,9 @@ def _similar(
     token = ordered(start, word, heaviest_first[word])
     share, nodes = shares_from(start, token, idf), len(body.degree)
     near, apart = prefixes(alpha, theta, start, share)
+    apart_start, apart_entry = (
+        _lists(start, token, apart, len(idf)) if policy == RT_PLUS_PLUS else _lists(start, token, near[:0], 0)
+    )
     similar = Similar(
         number=number,
         alpha=alpha,
@@ -172,23 +185,37 @@ def _similar(
         late_near=np.zeros(nodes, np.bool_),
         late_apart=np.zeros(nodes, np.bool_),
         always=np.flatnonzero(apart == FREE).astype(np.int32),
+        apart_start=apart_start,
+        apart_entry=apart_entry,
         idf=idf,
     )
     bound_nodes(policy, body, similar)
     return similar
 
 
+def _lists(
+    start: NDArray[np.int64], token: NDArray[np.int32], length: NDArray[np.int32], vocabulary: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The inverted lists of the first `length` tokens of each entry: those of a token are entry[start[token]:start[token + 1]]."""
+    count = np.maximum(length, 0)
+    entry = np.repeat(np.arange(len(count), dtype=np.int32), count)
+    prefix = token[np.repeat(start[: len(count)] - (np.cumsum(count) - count), count) + np.arange(len(entry))]
+    by_token = np.argsort(prefix, kind="stable")
+    ends = np.cumsum(np.bincount(prefix, minlength=vocabulary))
+    return np.concatenate([[0], ends]).astype(np.int64), entry[by_token]
+
+
 def _tables(body: Body, similar: Similar, policy: int) -> tuple[Tokens, Tokens]:
-    """The token tables of the policy: all tokens; PRE and PRE'; the tokens of both by level."""
+    """The token tables of the policy: all tokens; PRE and PRE'; the tokens of PRE behind PRE' by level."""
     none = np.zeros(0, np.int32)
     near = np.where(similar.near == FREE, 0, similar.near).astype(np.int32)
     apart = np.where(similar.apart == FREE, 0, similar.apart).astype(np.int32)
 
-    def posted(count: NDArray[np.int32], kind: int) -> Tokens:
-        return posted_tokens(body, Entries(none, none, similar.word_start[:-1], count, similar.token), kind)
+    def posted(count: NDArray[np.int32], kind: int, skipped: NDArray[np.int32] | int = 0) -> Tokens:
+        return posted_tokens(body, Entries(none, none, similar.word_start[:-1] + skipped, count, similar.token), kind)
 
     if policy == RT:
         return posted(np.diff(similar.word_start).astype(np.int32), RT), empty_tokens(0, 0, False)
     if policy == RT_PLUS:
         return posted(near, RT), posted(apart, RT)
-    return posted(np.maximum(near, apart), RT_PLUS_PLUS), empty_tokens(0, 0, False)
+    return posted(np.maximum(near - apart, 0), RT_PLUS_PLUS, apart), empty_tokens(0, 0, False)

@@ -53,7 +53,7 @@ from tidings.index.rt_body import (
     with_entries,
     with_nodes,
 )
-from tidings.index.rt_filter import MESSAGES, POSTINGS, VERIFIED, VISITED, Tree, match_messages
+from tidings.index.rt_filter import FIRST_ROOM, MESSAGES, POSTINGS, VERIFIED, VISITED, Tree, match_messages
 from tidings.index.rt_policy import (
     ALWAYS,
     POLICIES,
@@ -127,7 +127,7 @@ class RtTree:
         """(event row, name) of every match, each once."""
         parts: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
         tree = Tree(self.body, self.tokens, self.entries, self.policy, self.box_first, self.frequencies.df, self._stats)
-        room, done = max(4096, 64 * len(events)), 0
+        room, done = max(FIRST_ROOM, 64 * len(events)), 0
         with self._scratches.borrow(self.body, len(self.frequencies.df), len(events)) as scratch:
             while done < len(events):
                 out = np.empty(room, np.int32), np.empty(room, np.int32)
