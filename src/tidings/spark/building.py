@@ -33,11 +33,12 @@ from tidings.errors import BulkError, StorageError, SubscriptionError
 from tidings.model.arrays import Vocabularies
 from tidings.model.columns import subscriptions_from_arrow
 from tidings.model.schema import Attribute, Schema
+from tidings.spark.building_parts import build_parts, refuse_repeated_ids
 from tidings.spark.columns import Batches, map_arrow
-from tidings.spark.pins import instant
+from tidings.spark.pins import instant, refuse_parts
 
 STRING = {"attribute": pa.string(), "string": pa.string()}
-PART = {"file": pa.string(), "rows": pa.int64(), "refused": pa.int64(), "reason": pa.string()}
+PACKED = {"file": pa.string(), "rows": pa.int64(), "refused": pa.int64(), "reason": pa.string()}
 NAMING = (".in", ".all", ".any")
 """Predicate columns that name categories and words."""
 
@@ -65,7 +66,7 @@ class Packer:
             Segment.build(self.schema, rows_of_batch(batch, self.since), Statistics(), 0).write(self.folder / f"{file}.segment")
             (self.folder / f"{file}.chunk").write_bytes(chunk_body(batch.table, self.since))
         reason = str(BulkError("subscriptions", refused[: BulkError.SHOWN])) if refused else None
-        return pa.record_batch([[file], [len(batch)], [len(refused)], [reason]], schema=pa.schema(list(PART.items())))
+        return pa.record_batch([[file], [len(batch)], [len(refused)], [reason]], schema=pa.schema(list(PACKED.items())))
 
 
 def build(
@@ -77,10 +78,13 @@ def build(
     key: str | None = None,
     on_error: str = "raise",
     time: object = None,
+    partition_by: str | None = None,
+    parts: int = 8,
 ) -> int:
     """Make the topic `name` in folder `path` of these subscriptions (columnar form or a `filter` column); how many were taken.
 
-    Each partition of `subscriptions` becomes a segment. `on_error="skip"` leaves out rows that are refused.
+    Each partition of `subscriptions` becomes a segment. `on_error="skip"` leaves out rows that are refused. `partition_by` names a
+    Number, a Time or the Place by whose cells the topic is cut into about so many `parts`, or is "hash" (`partitions`).
     """
     folder = Path(path).absolute()
     made = schema if isinstance(schema, Schema) else Schema(schema)
@@ -88,6 +92,10 @@ def build(
         raise SubscriptionError(f"on_error is {on_error!r}: 'raise' or 'skip' is accepted")
     if (folder / REGISTRY).exists():
         raise StorageError(f"{folder} holds a topic already: build makes a new one, follow changes one that is there")
+    refuse_parts(folder)
+    if partition_by is not None:
+        make = partial(build, name=name, schema=made, key=key, on_error=on_error, time=instant(time) / 1_000_000)
+        return build_parts(subscriptions, folder, made, partition_by, parts, make)
     work = folder / f"building-{uuid.uuid4().hex}"
     try:
         work.mkdir(parents=True)
@@ -97,11 +105,11 @@ def build(
         vocabularies = gather_vocabularies(subscriptions, made)
         save_vocabularies(work / "vocabulary", vocabularies)
         packer = Packer(work, made, instant(time), on_error == "skip")
-        parts = map_arrow(subscriptions, packer, PART).toArrow()
-        refused = pc.sum(parts["refused"]).as_py() or 0
+        packed = map_arrow(subscriptions, packer, PACKED).toArrow()
+        refused = pc.sum(packed["refused"]).as_py() or 0
         if refused and on_error == "raise":
-            raise SubscriptionError(f"{refused} subscriptions refused, nothing was built; {_first(parts['reason'])}")
-        return commit(folder, work, parts.filter(parts["file"].is_valid()), name, made, key, vocabularies)
+            raise SubscriptionError(f"{refused} subscriptions refused, nothing was built; {_first(packed['reason'])}")
+        return commit(folder, work, packed.filter(packed["file"].is_valid()), name, made, key, vocabularies)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -133,10 +141,10 @@ def strings_of(schema: Schema, batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def commit(
-    folder: Path, work: Path, parts: pa.Table, name: str, schema: Schema, key: str | None, vocabularies: Vocabularies
+    folder: Path, work: Path, packed: pa.Table, name: str, schema: Schema, key: str | None, vocabularies: Vocabularies
 ) -> int:
     """Move the segments into place, record the subscriptions, write the first manifest."""
-    files = parts["file"].to_pylist()
+    files = packed["file"].to_pylist()
     refuse_repeated_ids([Segment.open(schema, work / f"{file}.segment") for file in files])
     (folder / "segments").mkdir(exist_ok=True)
     segments = []
@@ -149,21 +157,10 @@ def commit(
         try:
             agree(registry, folder, name, schema, key)
             with registry.transaction() as db:
-                for seq, (file, rows) in enumerate(zip(files, parts["rows"].to_pylist(), strict=True), 1):
+                for seq, (file, rows) in enumerate(zip(files, packed["rows"].to_pylist(), strict=True), 1):
                     put_chunk(db, seq, rows, (work / f"{file}.chunk").read_bytes())
                 set_meta(db, seq=len(files))
         finally:
             registry.close()
         save_manifest(folder, Manifest(1, len(files), name, schema.to_dict(), key, tuple(segments), f"segments/{1:08d}.vocabulary"))
-    return int(pc.sum(parts["rows"]).as_py() or 0)
-
-
-def refuse_repeated_ids(segments: list[Segment]) -> None:
-    """Within a partition repeats are refused as in any bulk load; this finds those of different partitions."""
-    ids = pa.chunked_array([segment.names.strings for segment in segments], pa.string())
-    if len(segments) > 1 and len(ids.unique()) < len(ids):
-        counts = ids.value_counts()
-        twice = counts.filter(pc.greater(pc.struct_field(counts, 1), 1))
-        raise SubscriptionError(
-            f"id is {str(twice[0]['values'])!r} in {twice[0]['counts']} rows: an id stands once, nothing was built"
-        )
+    return int(pc.sum(packed["rows"]).as_py() or 0)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from tidings.engine.view import View
 from tidings.errors import EventError, SchemaError
@@ -39,6 +39,20 @@ def map_arrow(frame: DataFrame, work: Callable[[Batches], Iterator[pa.RecordBatc
     names = frame.columns
     plain = frame.toDF(*(f"c{place}" for place in range(len(names))))
     return plain.mapInArrow(lambda batches: work(batch.rename_columns(names) for batch in batches), spark_type(columns))
+
+
+def widened(frame: DataFrame, work: Callable[[Batches], Iterator[pa.RecordBatch]], added: dict[str, DataType]) -> DataFrame:
+    """What `work` makes of the frame's rows: the same columns and, after them, those `added`."""
+    names = frame.columns
+    short = [f"c{place}" for place in range(len(names))]
+    plain = frame.toDF(*short)
+    kinds = StructType([*plain.schema.fields, *(StructField(name, kind) for name, kind in added.items())])
+
+    def renamed(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in work(batch.rename_columns(names) for batch in batches):
+            yield batch.rename_columns([*short, *added])
+
+    return plain.mapInArrow(renamed, kinds).toDF(*names, *added)
 
 
 def shaped(parts: Iterable[pa.Table], columns: dict[str, pa.DataType]) -> pa.Table:

@@ -20,6 +20,8 @@ from tidings.model.columns import arrow_schema, events_to_arrow
 from tidings.model.event import Event, EventReader
 from tidings.model.schema import Schema
 from tidings.spark.columns import CORRUPT, Batches, map_arrow
+from tidings.spark.partitions import first_part
+from tidings.spark.pins import PARTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ def parse(raw: DataFrame, topic: str | os.PathLike[str]) -> DataFrame:
     """The events of column `value` (string or binary) for the topic at path `topic`, and `_corrupt`."""
     if "value" not in raw.columns:
         raise EventError(f"raw events have no column 'value': they have {', '.join(raw.columns)}")
-    view = View.open(Path(topic), verify=False)
+    folder = Path(topic)
+    view = View.open(first_part(folder) if (folder / PARTS).exists() else folder, verify=False)
     parser = Parser(view.schema, view.key)
     return map_arrow(raw.select("value"), parser, parser.columns)

@@ -29,7 +29,7 @@ from tidings.errors import BulkError, SubscriptionError, TidingsError, shown
 from tidings.model.arrays import Vocabularies
 from tidings.model.columns import subscriptions_from_arrow
 from tidings.model.event import parse_json
-from tidings.spark.pins import pinned
+from tidings.spark.pins import pinned, refuse_parts
 
 OPERATIONS = ("upsert", "delete")
 
@@ -48,6 +48,7 @@ def follow(
     """
     if "id" not in changes.columns and not {"key", "value"} <= set(changes.columns):
         raise SubscriptionError(f"changes have neither 'id' nor 'key' and 'value': they have {', '.join(changes.columns)}")
+    refuse_parts(Path(topic))
     writer = open_topic(topic)
     try:
         apply = applier(writer, Path(checkpoint), on_error)

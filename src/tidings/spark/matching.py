@@ -1,79 +1,20 @@
-"""`match`: a DataFrame of events in, a row for every match out; each Python worker maps the topic's segments from their path.
-
-| column         | type   | there                 | meaning                                                                      |
-|----------------|--------|-----------------------|------------------------------------------------------------------------------|
-| `event`        | string |                       |                                                                              |
-| `subscription` | string |                       | null in a row that only tells of an event (`ranking`) or refuses one          |
-| `score`        | double |                       |                                                                              |
-| `relevance`    | double | `ranking=True`        | by which the subscription ranks: its `by`, else the score                     |
-| `time`         | long   | `ranking=True`        | microseconds; the event's own, else the micro-batch's                        |
-| `expires`      | long   | `ranking=True`        | microseconds, null for never                                                 |
-| `_corrupt`     | string | `corrupt=True`        | why the event was refused, in a row that has nothing else but its id           |
-
-Without `corrupt=True` an event that cannot be read stops the query. With `ranking=True` an event that matches nobody has a row
-too: `notify` moves its clock by it, and count windows count it.
-"""
+"""`match`: a DataFrame of events in, a row for every match out (`matcher` has the columns); a topic in one folder or in parts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from tidings.engine.view import View, view_of
+from tidings.engine.view import view_of
 from tidings.errors import EventError
-from tidings.model.arrow import NONE
-from tidings.model.columns import EventBatch
 from tidings.model.subscription import read_k
-from tidings.rank.relevance import relevance_of
-from tidings.spark.columns import CORRUPT, MATCH, RANKED, Batches, check_events, map_arrow, shaped
-from tidings.spark.pins import Pin, current, newest
-
-
-@dataclass(frozen=True, slots=True)
-class Matcher:
-    """What a task does with its events. Travels to the workers pickled: a path and a few settings."""
-
-    folder: Path
-    pin: Pin
-    k: int | None = None
-    relaxed: bool = False
-    aggregate: str = "sum"
-    corrupt: bool = False
-    ranking: bool = False
-
-    @property
-    def columns(self) -> dict[str, pa.DataType]:
-        return MATCH | (RANKED if self.ranking else {}) | (CORRUPT if self.corrupt else {})
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        pin = current(self.folder, self.pin)
-        view = view_of(self.folder, pin.manifest)
-        for batch in batches:
-            if len(batch):
-                yield from self.match(view, batch, pin.time).to_batches(max_chunksize=100_000)
-
-    def match(self, view: View, batch: pa.RecordBatch, time: int) -> pa.Table:
-        refused: list[pa.Table] = []
-        table = pa.Table.from_batches([batch])
-        if "_corrupt" in table.column_names:
-            table, told = take_corrupt(table, view.key)
-            refused.append(told)
-        events = view.read(table, on_error="skip" if self.corrupt else "raise")
-        found = view.match(events, self.k, self.relaxed, self.aggregate, time=time)
-        if events.refused:
-            rows, reasons = zip(*events.refused, strict=True)
-            refused.append(told_of(table.take(pa.array(rows)), reasons, view.key))
-        if self.ranking:
-            found = with_ranking(view, events, found, time)
-        return shaped([found, *refused] if self.corrupt else [found], self.columns)
+from tidings.spark.columns import check_events, map_arrow
+from tidings.spark.matcher import Matcher
+from tidings.spark.matching_parts import match_parts
+from tidings.spark.pins import PARTS, Pin, newest, refuse_parts
 
 
 def match(
@@ -88,67 +29,13 @@ def match(
 ) -> DataFrame:
     """Who should hear of each event, by the subscriptions of the topic at path `topic`; batch or streaming."""
     folder = Path(topic).absolute()
-    pin = newest(folder)
-    check_events(events, view_of(folder, pin.manifest))
     if ranking and (k is not None or relaxed):
         raise EventError("ranking=True keeps every match for notify: it takes neither k nor relaxed")
-    matcher = Matcher(folder, pin, None if k is None else read_k(k), relaxed, aggregate, corrupt, ranking)
+    matcher = Matcher(folder, Pin(0, 0), None if k is None else read_k(k), relaxed, aggregate, corrupt, ranking)
+    if (folder / PARTS).exists():
+        if ranking:
+            refuse_parts(folder)
+        return match_parts(events, folder, matcher)
+    matcher = replace(matcher, pin=newest(folder))
+    check_events(events, view_of(folder, matcher.pin.manifest))
     return map_arrow(events, matcher, matcher.columns)
-
-
-def take_corrupt(table: pa.Table, key: str | None) -> tuple[pa.Table, pa.Table]:
-    """The rows that `parse` could read, and what it said of the others."""
-    bad = table["_corrupt"].is_valid()
-    told = table.filter(bad)
-    return table.filter(pc.invert(bad)).drop_columns(["_corrupt"]), told_of(told, told["_corrupt"], key)
-
-
-def told_of(table: pa.Table, reasons: Iterable[str], key: str | None) -> pa.Table:
-    id_field = key or "id"
-    ids = table[id_field].cast(pa.string()) if id_field in table.column_names else pa.nulls(len(table), pa.string())
-    return pa.table({"event": ids, "_corrupt": pa.chunked_array([pa.array(list(reasons), pa.string())])})
-
-
-def with_ranking(view: View, events: EventBatch, found: pa.Table, time: int) -> pa.Table:
-    """Add what windows need, and a row for each event that nobody matched. A match without relevance concerns nobody."""
-    published = np.where(events.time == NONE, time, events.time)
-    relevance = relevances(view, events, found, published)
-    known = pc.is_valid(relevance)
-    found, relevance = found.filter(known), relevance.filter(known)
-    row = found["row"].to_numpy()
-    matched = np.zeros(len(events), np.bool_)
-    matched[row] = True
-    silent = np.flatnonzero(~matched)
-    every = np.concatenate([row, silent])
-    at = published[every]
-    expires = events.expires[every]
-    nothing = pa.table({"event": events.ids.take(pa.array(silent))})
-    both = shaped([found, nothing], MATCH)
-    added = {
-        "relevance": pa.chunked_array([relevance, pa.nulls(len(silent), pa.float64())]),
-        "time": pa.array(at),
-        "expires": pa.array(expires, mask=expires == NONE),
-    }
-    for name, column in added.items():
-        both = both.append_column(name, column)
-    return both
-
-
-def relevances(view: View, events: EventBatch, found: pa.Table, published: NDArray[np.int64]) -> pa.Array:
-    """The relevance of each match, null for none: the subscription's `by` of the event, else the score.
-
-    Each (by, event) is computed once.
-    """
-    score: NDArray[np.float64] = found["score"].to_numpy().copy()
-    if any("by" in segment.table.column_names for segment in view.segments):
-        ids = found["subscription"].combine_chunks().dictionary_encode()
-        by = view.ranking(view.locate(ids.dictionary), ("by",))["by"].combine_chunks().take(ids.indices).dictionary_encode()
-        code = by.indices.fill_null(-1).to_numpy()
-        row = found["row"].to_numpy()
-        for number, text in enumerate(by.dictionary.to_pylist()):
-            here = np.flatnonzero(code == number)
-            distinct, place = np.unique(row[here], return_inverse=True)
-            relevance = relevance_of(view.schema, text)
-            values = [relevance(events.values(one), int(published[one])) for one in distinct.tolist()]
-            score[here] = np.array([np.nan if value is None else value for value in values])[place]
-    return pa.array(score, mask=np.isnan(score))

@@ -28,6 +28,8 @@ from tidings.errors import StorageError
 from tidings.model.times import parse_time
 
 PINS_KEPT = 4
+PARTS = "parts.json"
+"""The file that says a folder holds a topic in parts (`partitions`)."""
 
 
 class Pin(NamedTuple):
@@ -41,7 +43,15 @@ def instant(time: Any = None) -> int:
 
 
 def newest(folder: Path) -> Pin:
+    refuse_parts(folder)
     return Pin(load_manifest(folder).number, instant())
+
+
+def refuse_parts(folder: Path) -> None:
+    if (folder / PARTS).exists():
+        raise StorageError(
+            f"{folder} holds a topic in parts: match and parse take it, all else takes one built without partition_by"
+        )
 
 
 def current(folder: Path, otherwise: Pin) -> Pin:
