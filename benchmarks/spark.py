@@ -1,4 +1,4 @@
-"""The pipeline's speed: `match`, `notify` and `build` on two local cores, beside the embedded engine and a Spark SQL join.
+"""The pipeline's speed: `match` and `build` on two local cores, beside the embedded engine and a Spark SQL join.
 
 Ratios are of one run. Spark's time is wall time, since its work is spread over a JVM and two Python workers; the embedded engine's
 is CPU time of one thread, so `events/s/core` of Spark is its rate divided by two. The join is run on a slice and extrapolated.
@@ -7,7 +7,6 @@ is CPU time of one thread, so `events/s/core` of Spark is its rate divided by tw
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import tempfile
 import time
@@ -21,11 +20,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-import tidings as td
 from benchmarks import workloads
 from experiments.report import provenance
 from tidings.engine.view import View
-from tidings.spark import build, match, notify, session
+from tidings.spark import build, match, session
 
 SIZE = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 1_000_000
 EVENTS = 100_000
@@ -106,48 +104,13 @@ def memory() -> dict[str, float]:
     return {"workers_pss_mb": sum(i.pss for i in infos) / 1e6, "workers_rss_mb": sum(i.rss for i in infos) / 1e6}
 
 
-def bench_notify(spark: SparkSession, subscriptions: int, folder: Path) -> dict[str, Any]:
-    """Random matches of so many subscriptions with k = 20 and a window, 200,000 rows a micro-batch."""
-    schema = td.Schema({"price": td.Number()})
-    names = workloads.names("s", subscriptions)
-    table = pa.table({"id": names, "k": np.full(subscriptions, 20, np.int32), "window": ["1 hour"] * subscriptions})
-    topic = folder / "topic"
-    build(spark.createDataFrame(table).repartition(2), topic, "bench", schema, time=0)
-    rng = np.random.default_rng(1)
-    source, batches, rows, per_event = folder / "matches", 5, 200_000, 100
-    source.mkdir()
-    for number in range(batches):
-        event = np.repeat(np.arange(rows // per_event), per_event) + number * rows
-        made = {
-            "event": pa.array(event).cast(pa.string()),
-            "subscription": names.take(pa.array(rng.integers(0, subscriptions, rows))),
-            "score": rng.random(rows),
-            "relevance": rng.random(rows),
-            "time": event * 1000 + 1,
-            "expires": pa.nulls(rows, pa.int64()),
-        }
-        pq.write_table(pa.table(made), source / f"{number}.parquet")
-    form = spark.read.parquet(str(source)).schema
-    stream = spark.readStream.schema(form).option("maxFilesPerTrigger", "1").parquet(str(source))
-    writer = notify(stream, topic).writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    seconds = [p["durationMs"]["triggerExecution"] / 1000 for p in query.recentProgress if p["numInputRows"]]
-    return {"subscriptions": subscriptions, "matches_per_second": rows / float(np.median(seconds[1:])), "batch_seconds": seconds}
-
-
 def main() -> None:
     spark = session("tidings-bench", f"local[{CORES}]", {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"})
-    results: dict[str, Any] = {**provenance(), "match": [], "notify": []}
+    results: dict[str, Any] = {**provenance(), "match": []}
     for name in ("ranges-place", "words-box"):
         with tempfile.TemporaryDirectory() as folder:
             results["match"].append(bench_match(spark, name, Path(folder)))
             print(json.dumps(results["match"][-1]), flush=True)
-    for subscriptions in (SIZE // 10, SIZE):
-        folder = tempfile.mkdtemp()
-        results["notify"].append(bench_notify(spark, subscriptions, Path(folder)))
-        print(json.dumps(results["notify"][-1]), flush=True)
-        shutil.rmtree(folder)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     spark.stop()
 
