@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tidings as td
 from tests.spark_samples import EVENTS, SCHEMA, START, drain, rows_of, subscriptions
 from tidings.errors import EventError
-from tidings.spark import match, notify, notifying
-from tidings.spark.shard_windows import ShardWindows
+from tidings.spark import match, notify
 
 pytestmark = [
     pytest.mark.spark,
@@ -62,32 +65,30 @@ def test_streaming_with_changes_in_between_equals_the_embedded_engine(spark, tmp
     assert rows_of(spark.read.parquet(str(tmp_path / "sink"))) == told(want)
 
 
-def test_a_shard_goes_on_from_its_log():
-    """What is written back after each batch is enough to go on with, packed or not."""
-    first, log = ShardWindows(), []
-    for id, window in (("a", "20 s"), ("b", "3 events"), ("c", None)):
-        first.activate(id, (2, window, None, 0, None))
-    for turn in range(6):
-        table = pa.table(
-            {
-                "event": [f"e{turn}"] * 3,
-                "time": [turn * 9_000_000] * 3,
-                "expires": [2**62] * 3,
-                "subscription": ["a", "b", "c"],
-                "score": [float(-turn), 1.0 * turn, 1.0],
-                "k": pa.array([2] * 3, pa.int32()),
-                "window": ["20 s", "3 events", None],
-                "error": pa.nulls(3, pa.float64()),
-                "since": [-1] * 3,
-                "by": pa.nulls(3, pa.string()),
-            }
-        )
-        log.append(notifying.json.dumps(first.changes()).encode())
-        second = ShardWindows.restore(first.windows.clock, first.windows.publications, first.manifest, log)
-        body = notifying.to_bytes(table)
-        clock = turn * 9_000_000 + 1
-        assert rows_of(second.publish([body], clock)) == rows_of(first.publish([body], clock))
-        second.windows.check()
+def test_streaming_by_event_time_equals_a_replay_in_order(spark, tmp_path):
+    """Events come up to fifteen seconds late, the query restarts in the middle; timers tell what the watermark has passed."""
+    source, form = tmp_path / "events", spark.createDataFrame(EVENTS).schema
+    source.mkdir()
+    late = np.random.default_rng(3).integers(0, 15_000_000, len(EVENTS))
+    arrival = np.argsort(EVENTS["time"].cast(pa.int64()).to_numpy() + late)
+    last = EVENTS.slice(0, 1).set_column(0, "id", pa.array(["last"]))
+    end = EVENTS["time"][-1].as_py() + timedelta(hours=1)
+    last = last.set_column(last.column_names.index("time"), "time", pa.array([end], pa.timestamp("us", "UTC")))
+    with td.open(tmp_path / "offers", "offers", SCHEMA) as topic:
+        topic.subscribe_many(subscriptions(100), time=START)
+        topic.flush()
+        for number in range(6):
+            part = EVENTS.take(pa.array(arrival[number * 20 : number * 20 + 20]))
+            pq.write_table(part, source / f"{number}.parquet")
+            if number == 2 or number == 5:
+                if number == 5:
+                    pq.write_table(last, source / "6.parquet")
+                stream = spark.readStream.schema(form).option("maxFilesPerTrigger", "1").parquet(str(source))
+                notes = notify(match(stream, topic.folder, ranking=True), topic.folder, shards=2, delay="15 seconds")
+                drain(notes, tmp_path / "sink", tmp_path / "checkpoint")
+        want = told([*topic.publish_batch(EVENTS), *topic.advance(end - timedelta(seconds=15))])
+    got = [row for row in rows_of(spark.read.parquet(str(tmp_path / "sink"))) if row[2] != "last"]
+    assert got == want
 
 
 def test_matches_without_their_ranking_are_refused(spark, tmp_path):

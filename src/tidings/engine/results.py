@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SEPARATOR = "\x1f"
 
 
 class Match(NamedTuple):
@@ -32,7 +33,7 @@ class Notification(NamedTuple):
     @property
     def id(self) -> str:
         """The same for the same notification, wherever and however often it is made: consumers can drop repeats by it."""
-        text = "\x1f".join((self.subscription, self.event, self.why, self.at.isoformat()))
+        text = SEPARATOR.join((self.subscription, self.event, self.why, self.at.isoformat()))
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
 

@@ -18,7 +18,7 @@ options = { path = "data/changes" }
 format = "parquet"
 options = { path = "data/events", maxFilesPerTrigger = "1" }
 
-[answer]                                 "notify" (the default) or "match"; k, relaxed and aggregate are of match, shards of notify
+[answer]                                 "notify" (the default): shards, delay; or "match": k, relaxed, aggregate
 kind = "notify"
 
 [sink]                                   any streaming sink of Spark
@@ -75,6 +75,7 @@ class Answer:
     relaxed: bool = False
     aggregate: str = "sum"
     shards: int | None = None
+    delay: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

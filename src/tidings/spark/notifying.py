@@ -1,55 +1,45 @@
 """`notify`: matches in, the notifications that each subscription's ranking lets through out.
 
 Batch: the matches are replayed in event time. Streaming: the windows are Spark state, one key a shard of subscriptions, so that
-Spark's checkpoint is the truth and recovery is Spark's. For a shard the state holds
+Spark's checkpoint is the truth and recovery is Spark's (`window_state`).
 
-    head     {token, clock, publications, manifest, shards, first, next, written, packed}, as JSON
-    log      number -> the windows that a batch changed, as JSON; numbers first .. next - 1, the later ones hold
+As they come (`delay=None`): time moves with the events. A shard hears the latest event time of every micro-batch, also of one that
+has no match for it, so promotions come with the first event after their instant, with that instant as their time.
 
-Each batch adds one entry of what changed; when the entries since the last packing outweigh it, all windows are written anew, in
-entries of CHUNK subscriptions. The worker keeps the arrays of the shards it served. `token` is random and new with every write, so
-arrays are used again only if they are exactly what the state holds: after a retry, a restart or a move to another worker they are
-not, and are read from the log.
-
-Time moves with the events only. A shard hears the latest event time of every micro-batch, also of one that has no match for it, so
-promotions come with the first event after their instant, with that instant as their time, and need no timer.
+By event time (`delay="10 seconds"`): time is the query's watermark, that much behind the latest event. Events wait until it has
+passed them and are published in order; a timer of the shard wakes it when the watermark reaches its next event, promotion or
+expiry, also in a micro-batch that has no match for it or no event at all.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
-from pyspark.sql import DataFrame, Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tidings.engine.view import view_of
-from tidings.errors import EventError, StorageError
-from tidings.spark.columns import NOTIFICATION, RANKED, Batches, map_arrow, spark_type
-from tidings.spark.pins import Pin, current, newest
-from tidings.spark.session import STATE_STORE
-from tidings.spark.shard_windows import ShardWindows, with_ids
-from tidings.spark.shards import PACKED, ShardPacker, from_bytes, to_bytes
+from tidings.errors import EventError
+from tidings.spark.columns import NOTIFICATION, RANKED, map_arrow, spark_type
+from tidings.spark.notifications import unpack
+from tidings.spark.pins import Pin, newest
+from tidings.spark.session import need_rocksdb
+from tidings.spark.shard_windows import ShardWindows
+from tidings.spark.shards import PACKED, ShardPacker, shard_column, to_bytes
+from tidings.spark.window_state import WindowProcessor
 
-CHUNK = 2000
 SHARDS_PER_PARTITION = 4
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-
-_cached: dict[tuple[str, int], tuple[str, ShardWindows]] = {}
+TOLD = spark_type({"body": pa.binary()})
 
 
-def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None = None) -> DataFrame:
+def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None = None, delay: str | None = None) -> DataFrame:
     """`id, subscription, event, score, rank, why, at` of each notification; `matches` come from `match(..., ranking=True)`.
 
-    `shards` is fixed when a streaming query first runs; four for each shuffle partition by default.
+    `shards` is fixed when a streaming query first runs; four for each shuffle partition by default. `delay`, as "10 seconds": the
+    events of a stream come out of order by at most so much and are put in order first.
     """
     folder = Path(topic).absolute()
     missing = [name for name in RANKED if name not in matches.columns]
@@ -58,109 +48,22 @@ def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None
     spark = matches.sparkSession
     shards = shards or SHARDS_PER_PARTITION * int(str(spark.conf.get("spark.sql.shuffle.partitions")))
     pin = newest(folder)
-    packed = map_arrow(matches, ShardPacker(folder, pin, shards), PACKED)
+    packed = map_arrow(matches.withColumn("shard", shard_column(shards)), ShardPacker(folder, pin, shards), PACKED)
     if not matches.isStreaming:
-        replayed = packed.groupBy("shard").applyInArrow(lambda records: replay(records), spark_type({"body": pa.binary()}))
+        replayed = packed.groupBy("shard").applyInArrow(lambda records: replay(folder, pin, records), TOLD)
         return map_arrow(replayed, unpack, NOTIFICATION)
-    if spark.conf.get(PROVIDER, None) != STATE_STORE:
-        raise StorageError(f"{PROVIDER} is {spark.conf.get(PROVIDER, None)}: windows as Spark state need {STATE_STORE}")
-    told = packed.groupBy("shard").transformWithState(
-        WindowProcessor(folder, pin, shards), spark_type({"body": pa.binary()}), "append", "none"
-    )
+    need_rocksdb(spark, "windows")
+    if delay is not None:
+        # Without the column that the watermark is of, Spark drops nothing for being late: that is for the windows to judge.
+        packed = packed.withColumn("at", F.timestamp_micros("clock")).withWatermark("at", delay).drop("at")
+        packed = packed.where(F.length("body") > 0)
+    processor = WindowProcessor(folder, pin, shards, delay is not None)
+    told = packed.groupBy("shard").transformWithState(processor, TOLD, "append", "none" if delay is None else "eventtime")
     return map_arrow(told, unpack, NOTIFICATION)
 
 
-def replay(records: pa.Table) -> pa.Table:
+def replay(folder: Path, pin: Pin, records: pa.Table) -> pa.Table:
     """All of a shard's matches, in event time."""
-    notes = ShardWindows().publish(records["body"].to_pylist(), pc.max(records["clock"]).as_py())
+    clock = pc.max(records["clock"]).as_py()
+    _, notes = ShardWindows().take(view_of(folder, pin.manifest), records["body"].to_pylist(), clock)
     return pa.table({"body": pa.array([to_bytes(notes)], pa.binary())})
-
-
-def unpack(batches: Batches) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for body in batch["body"].to_pylist():
-            yield from with_ids(from_bytes(body)).to_batches(max_chunksize=100_000)
-
-
-@dataclass
-class Head:
-    """What the state says of a shard beside its windows."""
-
-    token: str
-    clock: int | None
-    publications: int
-    manifest: int
-    shards: int
-    first: int
-    next: int
-    written: int
-    packed: int
-
-
-class WindowProcessor(StatefulProcessor):  # type: ignore[misc]
-    def __init__(self, folder: Path, pin: Pin, shards: int) -> None:
-        self.folder = folder
-        self.pin = pin
-        self.shards = shards
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.head = handle.getValueState("head", "body string")
-        self.log = handle.getMapState("log", "number long", "body binary")
-
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        shard = int(key[0])
-        records = list(rows)
-        head = self._head()
-        windows = self._windows(shard, head)
-        windows.keep(view_of(self.folder, current(self.folder, self.pin).manifest))
-        notes = windows.publish([bytes(row.body) for row in records], max(row.clock for row in records))
-        self._save(head, windows)
-        _cached[self._place(shard)] = head.token, windows
-        if len(notes):
-            yield Row(body=to_bytes(notes))
-
-    def _place(self, shard: int) -> tuple[str, int]:
-        task = TaskContext.get()
-        return str(task.getLocalProperty("sql.streaming.queryId") if task is not None else None), shard
-
-    def _head(self) -> Head:
-        if not self.head.exists():
-            return Head("", None, 0, 0, self.shards, 0, 0, 0, 0)
-        (body,) = self.head.get()
-        head = Head(**json.loads(body))
-        if head.shards != self.shards:
-            raise StorageError(f"this checkpoint was made with {head.shards} shards, not {self.shards}: give notify that number")
-        return head
-
-    def _windows(self, shard: int, head: Head) -> ShardWindows:
-        token, windows = _cached.pop(self._place(shard), ("", None))
-        if windows is not None and token == head.token:
-            return windows
-        entries = {int(number[0]): bytes(body[0]) for number, body in self.log.iterator()} if head.next else {}
-        return ShardWindows.restore(head.clock, head.publications, head.manifest, (entries[n] for n in sorted(entries)))
-
-    def _save(self, head: Head, windows: ShardWindows) -> None:
-        changes = windows.changes()
-        if changes:
-            self._append(head, changes)
-        if head.written > head.packed + 1_000_000:
-            self._pack(head, windows)
-        head.token = uuid.uuid4().hex
-        head.clock, head.publications = windows.windows.clock, windows.windows.publications
-        head.manifest = windows.manifest
-        self.head.update((json.dumps(head.__dict__),))
-
-    def _append(self, head: Head, changes: dict[str, Any]) -> None:
-        body = json.dumps(changes).encode()
-        self.log.updateValue((head.next,), (body,))
-        head.next += 1
-        head.written += len(body)
-
-    def _pack(self, head: Head, windows: ShardWindows) -> None:
-        for number in range(head.first, head.next):
-            self.log.removeKey((number,))
-        head.first, head.written = head.next, 0
-        ids = sorted(windows.activations)
-        for start in range(0, len(ids), CHUNK):
-            self._append(head, {id: windows.state_of(id) for id in ids[start : start + CHUNK]})
-        head.packed, head.written = head.written, 0

@@ -2,22 +2,23 @@
 
 A state operator that is called once for each subscription spends its time in being called; here it is called once a shard and
 batch (30-40 times as many rows a second). A record is (shard, clock, body): `clock` is the latest time of any event of the
-partition, sent to every shard so that all keep the same time; `body` is an Arrow stream of the shard's matches and their windows:
+partition; `body` is an Arrow stream of the shard's rows (BODY):
 
-| column                          | meaning                                                                                |
-|---------------------------------|----------------------------------------------------------------------------------------|
-| `event`, `time`, `expires`      | microseconds, NEVER for an event that does not expire                                   |
-| `subscription`                  | null for an event that is only counted                                                  |
-| `score`                         | the relevance; for a subscription without ranking the score                             |
-| `k`, `window`, `error`, `since`, `by` | as in `rows.RANKING`                                                              |
+| column                     | meaning                                                                               |
+|----------------------------|---------------------------------------------------------------------------------------|
+| `event`, `time`, `expires` | microseconds, NEVER for an event that does not expire                                  |
+| `subscription`             | null for an event that is only counted                                                 |
+| `score`, `relevance`       | as in the matches                                                                       |
 
-Only when the topic has a count window does a shard hear of the events that concern nobody in it.
+Every shard gets a record, if only for the clock, so that all keep the same time. Only when the topic has a count window does a
+shard hear of the events that concern nobody in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +26,28 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
-from tidings.engine.view import View, view_of
+from tidings.engine.view import view_of
 from tidings.engine.window_memory import NEVER
 from tidings.spark.columns import Batches
 from tidings.spark.pins import Pin, current
 
 PACKED = {"shard": pa.int32(), "clock": pa.int64(), "body": pa.binary()}
-WINDOW = ("k", "window", "error", "since", "by")
-"""What makes a window; a subscription whose answers change here begins anew."""
+BODY = {
+    "event": pa.string(),
+    "time": pa.int64(),
+    "expires": pa.int64(),
+    "subscription": pa.string(),
+    "score": pa.float64(),
+    "relevance": pa.float64(),
+}
+
+
+def shard_column(shards: int) -> Column:
+    """The shard of a match's subscription, by Spark's own hash of the id."""
+    return F.pmod(F.xxhash64("subscription"), F.lit(shards)).cast("int")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +59,23 @@ class ShardPacker:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         given = [batch for batch in batches if len(batch)]
         if given:
-            view = view_of(self.folder, current(self.folder, self.pin).manifest)
-            yield self.pack(view, pa.Table.from_batches(given).combine_chunks())
+            number = current(self.folder, self.pin).manifest
+            yield self.pack(pa.Table.from_batches(given), counts(self.folder, number))
 
-    def pack(self, view: View, matches: pa.Table) -> pa.RecordBatch:
+    def pack(self, matches: pa.Table, counted: bool) -> pa.RecordBatch:
         clock = pc.max(matches["time"]).as_py()
-        named = matches.filter(matches["subscription"].is_valid()).combine_chunks()
-        rows, shard = self.windowed(view, named)
-        counted = events_of(matches) if counts(view) else None
-        bodies = []
-        for number in range(self.shards):
-            part = rows.filter(pa.array(shard == number))
-            if counted is not None:
-                silent = pc.invert(pc.is_in(counted["event"], part["event"].combine_chunks()))
-                part = pa.concat_tables([part, counted.filter(silent)], promote_options="default")
-            bodies.append(to_bytes(part) if len(part) else b"")
-        columns = [pa.array(range(self.shards), pa.int32()), pa.array([clock] * self.shards), pa.array(bodies, pa.binary())]
+        rows = matches.select([*BODY, "shard"]).filter(matches["subscription"].is_valid())
+        rows = rows.set_column(2, "expires", rows["expires"].fill_null(NEVER)).combine_chunks()
+        shard = rows["shard"].to_numpy()
+        order = np.argsort(shard, kind="stable")
+        rows = rows.drop_columns(["shard"]).take(pa.array(order))
+        ends = np.searchsorted(shard[order], np.arange(self.shards + 1))
+        parts = [rows.slice(begin, end - begin) for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+        if counted:
+            parts = [with_silent(part, events_of(matches)) for part in parts]
+        bodies = pa.array([to_bytes(part) if len(part) else b"" for part in parts], pa.binary())
+        columns = [pa.array(range(self.shards), pa.int32()), pa.array([clock] * self.shards, pa.int64()), bodies]
         return pa.record_batch(columns, names=list(PACKED))
-
-    def windowed(self, view: View, named: pa.Table) -> tuple[pa.Table, NDArray[np.int64]]:
-        """The matches with their windows, and the shard of each."""
-        coded = named["subscription"].combine_chunks().dictionary_encode()
-        ranking = view.ranking(view.locate(coded.dictionary), WINDOW)
-        plain = pc.and_(ranking["k"].is_null(), ranking["window"].is_null()).combine_chunks().take(coded.indices)
-        columns = {name: named[name] for name in ("event", "time", "subscription")}
-        columns["expires"] = named["expires"].fill_null(NEVER)
-        columns["score"] = pc.if_else(plain, named["score"], named["relevance"])
-        columns |= {name: ranking[name].combine_chunks().take(coded.indices) for name in WINDOW}
-        return pa.table(columns), shard_of(coded.dictionary, self.shards)[coded.indices.to_numpy()]
 
 
 def shard_of(ids: pa.Array, shards: int) -> NDArray[np.int64]:
@@ -82,9 +85,11 @@ def shard_of(ids: pa.Array, shards: int) -> NDArray[np.int64]:
     return shard
 
 
-def counts(view: View) -> bool:
-    """Whether any subscription has a window of so many publications."""
-    kinds = [segment.table["window"] for segment in view.segments if "window" in segment.table.column_names]
+@lru_cache(maxsize=8)
+def counts(folder: Path, number: int) -> bool:
+    """Whether any subscription of a manifest has a window of so many publications."""
+    segments = view_of(folder, number).segments
+    kinds = [segment.table["window"] for segment in segments if "window" in segment.table.column_names]
     return any(text.endswith("events") for kind in kinds for text in kind.unique().drop_null().to_pylist())
 
 
@@ -94,6 +99,12 @@ def events_of(matches: pa.Table) -> pa.Table:
     return pa.table({"event": once["event"], "time": once["time_min"], "expires": once["expires_min"].fill_null(NEVER)})
 
 
+def with_silent(part: pa.Table, events: pa.Table) -> pa.Table:
+    """A shard's rows, and one for each of the events that has none there."""
+    silent = pc.invert(pc.is_in(events["event"], part["event"].combine_chunks()))
+    return pa.concat_tables([part, events.filter(silent)], promote_options="default")
+
+
 def to_bytes(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -101,5 +112,5 @@ def to_bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def from_bytes(body: bytes) -> pa.Table:
+def from_bytes(body: bytes | pa.Buffer) -> pa.Table:
     return pa.ipc.open_stream(body).read_all()
