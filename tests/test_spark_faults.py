@@ -1,8 +1,13 @@
-"""A lost worker and a lost driver change nothing at the sink: no notification is lost, none comes twice."""
+"""A lost worker, a lost driver, Ctrl-C: nothing changes at the sink, no notification is lost, none comes twice."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,11 +23,12 @@ BATCHES = 8
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 
-def test_a_worker_and_the_driver_are_killed(tmp_path):
-    source = tmp_path / "events"
+def prepare(folder) -> list:
+    """A topic and files of events in `folder`; what the embedded engine tells of them."""
+    source = folder / "events"
     source.mkdir()
     want = []
-    with td.open(tmp_path / "offers", "offers", SCHEMA) as topic:
+    with td.open(folder / "offers", "offers", SCHEMA) as topic:
         topic.subscribe_many(subscriptions(100), time=START)
         topic.flush()
         size = len(EVENTS) // BATCHES
@@ -30,23 +36,66 @@ def test_a_worker_and_the_driver_are_killed(tmp_path):
             part = EVENTS.slice(number * size, size)
             pq.write_table(part, source / f"{number}.parquet")
             want += topic.publish_batch(part)
-    commits = tmp_path / "checkpoint" / "commits"
+    return told(want)
 
-    def committed(count):
-        return lambda: commits.is_dir() and sum(path.name.isdigit() for path in commits.iterdir()) >= count
 
+def committed(commits, count):
+    return lambda: commits.is_dir() and sum(path.name.isdigit() for path in commits.iterdir()) >= count
+
+
+def test_a_worker_and_the_driver_are_killed(tmp_path):
+    want, commits = prepare(tmp_path), tmp_path / "checkpoint" / "commits"
     with cluster(tmp_path, workers=1) as spark:
         lost, log = spark.worker("lost"), tmp_path / "driver.out"
-        arguments = [str(path) for path in (tmp_path / "offers", source, tmp_path)]
+        arguments = [str(path) for path in (tmp_path / "offers", tmp_path / "events", tmp_path)]
         driver = spark.driver(*arguments)
-        wait_for("two micro-batches", committed(2), driver, log)
+        wait_for("two micro-batches", committed(commits, 2), driver, log)
         kill(lost)
-        wait_for("a micro-batch without the lost worker", committed(4), driver, log)
+        wait_for("a micro-batch without the lost worker", committed(commits, 4), driver, log)
         kill(driver)
         assert len(list(commits.glob("[0-9]*"))) < BATCHES, "the driver was killed in the middle"
         again = spark.driver(*arguments)
         assert again.wait(240) == 0, log.read_text()[-3000:]
-    assert rows_of(sink(tmp_path / "sink")) == told(want)
+    assert rows_of(sink(tmp_path / "sink")) == want
+
+
+def test_ctrl_c_ends_a_job_after_its_micro_batch_and_the_next_run_goes_on(tmp_path):
+    want, commits = prepare(tmp_path), tmp_path / "checkpoint" / "answers" / "commits"
+    job = tmp_path / "job.toml"
+    job.write_text(
+        f"""
+        [topic]
+        path = "{tmp_path / "offers"}"
+        [events]
+        format = "parquet"
+        options = {{ path = "{tmp_path / "events"}", maxFilesPerTrigger = "1" }}
+        [sink]
+        format = "parquet"
+        options = {{ path = "{tmp_path / "sink"}" }}
+        [run]
+        checkpoint = "{tmp_path / "checkpoint"}"
+        report = "{tmp_path / "report.html"}"
+        """
+    )
+    log = tmp_path / "run.out"
+
+    def run() -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", "from tidings.cli import main; main()", "run", str(job), "--master", "local[2]"]
+        environment = {**os.environ, "PYTHONPATH": str(Path("src").absolute())}
+        with log.open("wb") as out:
+            return subprocess.Popen([*command, "--set", "answer.shards=2"], env=environment, stdout=out, stderr=out)
+
+    first = run()
+    wait_for("two micro-batches", committed(commits, 2), first, log)
+    first.send_signal(signal.SIGINT)
+    assert first.wait(120) == 0, log.read_text()[-3000:]
+    said = log.read_text()
+    assert "stopping after the running micro-batch" in said
+    assert "notifications" in said
+    assert (tmp_path / "report.html").exists()
+    assert len(list(commits.glob("[0-9]*"))) < BATCHES, "it was stopped in the middle"
+    assert run().wait(240) == 0, log.read_text()[-3000:]
+    assert rows_of(sink(tmp_path / "sink")) == want
 
 
 def sink(folder) -> pa.Table:

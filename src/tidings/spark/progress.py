@@ -1,12 +1,13 @@
-"""What a running query tells of itself: one `Batch` for each micro-batch, gathered from Spark's reports; shown with rich."""
+"""What a running query tells of itself: one `Batch` for each micro-batch, as a StreamingQueryListener hears it; shown with rich."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryListener
 from rich.table import Table
 
 
@@ -20,22 +21,21 @@ class Batch:
     notifications: int
     refused: int
     state_rows: int
-    behind: str
+    state_bytes: int
+    lag: str
 
 
 @dataclass
 class Progress:
-    """The micro-batches of a run, in order."""
+    """The micro-batches of a run, by number."""
 
     batches: dict[int, Batch] = field(default_factory=dict)
 
-    def gather(self, query: StreamingQuery) -> bool:
-        """Take in what is new; whether there was anything."""
-        before = len(self.batches)
-        for report in query.recentProgress:
-            if report["numInputRows"] or report["batchId"] in self.batches:
-                self.batches[report["batchId"]] = batch_of(report)
-        return len(self.batches) > before
+    def take(self, report: Any) -> None:
+        """A micro-batch without events counts if it told somebody: what a timer brought."""
+        batch = batch_of(report)
+        if batch.events or batch.notifications:
+            self.batches[batch.number] = batch
 
     @property
     def all(self) -> list[Batch]:
@@ -50,6 +50,47 @@ class Progress:
         return self.total(value) / seconds if seconds else 0.0
 
 
+class Listener(StreamingQueryListener):  # type: ignore[misc]
+    """Hears of every query of the session and keeps what one of them, named by its id, has to tell.
+
+    Spark calls it from a thread of its own: `news` is set after every call.
+    """
+
+    def __init__(self) -> None:
+        self.progress = Progress()
+        self.news = threading.Event()
+        self.finished = 0
+        self.ended = threading.Event()
+        self._query = ""
+        self._before: list[Any] = []
+
+    def listen_to(self, query: str) -> None:
+        """Spark may have told of the query before its id was known here."""
+        self._query, before = query, self._before
+        self._before = []
+        for report in before:
+            self._take(report)
+
+    def onQueryStarted(self, event: Any) -> None:
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:
+        self._take(event.progress)
+
+    def onQueryTerminated(self, event: Any) -> None:
+        if str(event.id) == self._query:
+            self.ended.set()
+            self.news.set()
+
+    def _take(self, report: Any) -> None:
+        if not self._query:
+            self._before.append(report)
+        elif str(report["id"]) == self._query:
+            self.progress.take(report)
+            self.finished += 1
+            self.news.set()
+
+
 def batch_of(report: Any) -> Batch:
     observed = report["observedMetrics"]
     matched, told = (observed[name].asDict() if name in observed else {} for name in ("matched", "told"))
@@ -62,11 +103,12 @@ def batch_of(report: Any) -> Batch:
         notifications=told.get("notifications") or 0,
         refused=matched.get("refused") or 0,
         state_rows=sum(operator["numRowsTotal"] for operator in report["stateOperators"]),
-        behind=_behind(report["sources"]),
+        state_bytes=sum(operator["memoryUsedBytes"] for operator in report["stateOperators"]),
+        lag=_lag(report["sources"]),
     )
 
 
-def _behind(sources: Sequence[Any]) -> str:
+def _lag(sources: Sequence[Any]) -> str:
     """What waits at the source, as far as it says: offsets for Kafka, files for files."""
     for source in sources:
         metrics = source.get("metrics") or {}
@@ -80,7 +122,7 @@ def _behind(sources: Sequence[Any]) -> str:
 def shown(progress: Progress, last: int = 12) -> Table:
     """The last batches as a table, with the sums below."""
     table = Table(title="micro-batches", title_justify="left")
-    for name in ("batch", "seconds", "events/s", "matches/s", "notifications", "refused", "state", "behind"):
+    for name in ("batch", "seconds", "events/s", "matches/s", "notifications", "refused", "state rows", "state MB", "lag"):
         table.add_column(name, justify="right")
     for batch in progress.all[-last:]:
         table.add_row(*_cells(str(batch.number), batch))
@@ -92,6 +134,7 @@ def shown(progress: Progress, last: int = 12) -> Table:
         f"{progress.rate(lambda b: b.matches):,.0f}",
         f"{progress.total(lambda b: b.notifications):,.0f}",
         f"{progress.total(lambda b: b.refused):,.0f}",
+        "",
         "",
         "",
     )
@@ -107,5 +150,6 @@ def _cells(name: str, batch: Batch) -> list[str]:
         f"{batch.notifications:,}",
         str(batch.refused),
         f"{batch.state_rows:,}",
-        batch.behind,
+        f"{batch.state_bytes / 1e6:,.0f}",
+        batch.lag,
     ]

@@ -1,12 +1,14 @@
 """Runs a job: makes the topic if there is none, starts the queries, shows their progress, and reports.
 
 The main query matches and notifies; beside it run, if the job has them, the query that follows changes and the one that writes what
-was refused. Ctrl-C stops after the running micro-batch. Progress comes from the queries' own reports (`recentProgress`), which are
-what a StreamingQueryListener is called with, without a callback server in this process.
+was refused. Progress comes from a StreamingQueryListener. Ctrl-C stops after the running micro-batch; another one at once, which
+loses nothing either: what is not committed runs again with the next start.
 """
 
 from __future__ import annotations
 
+import signal
+import threading
 import time as wall_clock
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,19 +30,25 @@ from tidings.spark.following import follow
 from tidings.spark.job import Job, JobError, Source
 from tidings.spark.matching import match
 from tidings.spark.notifying import notify
-from tidings.spark.progress import Progress, shown
+from tidings.spark.progress import Listener, Progress, shown
 from tidings.spark.report import Report, write_report
 from tidings.spark.session import session
 
 POLL = 0.3
+LAST_WORDS = 10.0
+"""Seconds to wait for the last report of a query that has ended."""
 
 
 @dataclass
 class Running:
     job: Job
     main: StreamingQuery
+    listener: Listener
     others: list[StreamingQuery] = field(default_factory=list)
-    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def progress(self) -> Progress:
+        return self.listener.progress
 
     @property
     def queries(self) -> list[StreamingQuery]:
@@ -52,13 +60,18 @@ def run(job: Job, master: str, console: Console, packages: str | None = None) ->
     spark = start(job, master, packages)
     begun = wall_clock.monotonic()
     ensure_topic(spark, job, console)
-    running = launch(spark, job)
+    let_batches_end()
+    listener = Listener()
+    spark.streams.addListener(listener)
+    running = launch(spark, job, listener)
     try:
         launch_others(spark, running)
         watch(running, console)
     finally:
         for query in running.queries:
             query.stop()
+        listener.ended.wait(LAST_WORDS)
+        spark.streams.removeListener(listener)
     took = wall_clock.monotonic() - begun
     report = report_of(spark, running, took)
     write_report(Path(job.run.report), report)
@@ -107,21 +120,28 @@ def answers(events: DataFrame, job: Job) -> DataFrame:
         every = match(events, topic, corrupt=True, ranking=True)
     counted = every.observe("matched", F.count("subscription").alias("matches"), F.count("_corrupt").alias("refused"))
     good = counted.where("_corrupt IS NULL").drop("_corrupt")
-    result = good if answer.kind == "match" else notify(good, topic, answer.shards)
+    result = good if answer.kind == "match" else notify(good, topic, answer.shards, answer.delay)
     return result.observe("told", F.count(F.lit(1)).alias("notifications"))
 
 
-def launch(spark: SparkSession, job: Job) -> Running:
+def let_batches_end() -> None:
+    """Take back PySpark's answer to Ctrl-C, which is to cancel all running jobs, and with them the micro-batch."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def launch(spark: SparkSession, job: Job, listener: Listener) -> Running:
     """Start the job's main query."""
     main = write(answers(events_of(spark, job), job), job.sink, Path(job.run.checkpoint) / "answers", job.trigger)
-    return Running(job, main)
+    listener.listen_to(str(main.id))
+    return Running(job, main, listener)
 
 
 def launch_others(spark: SparkSession, running: Running) -> None:
     """Start the queries beside it, once its first micro-batch has Spark's new Python workers running: they have but ten seconds."""
     job, checkpoint = running.job, Path(running.job.run.checkpoint)
-    while running.main.isActive and not running.progress.gather(running.main):
-        wall_clock.sleep(POLL)
+    while running.main.isActive and not running.progress.batches:
+        running.listener.news.wait(POLL)
     if job.changes is not None:
         changes = read(spark, job.changes, streaming=True)
         running.others.append(follow(changes, job.topic.path, checkpoint / "changes", on_error="skip", trigger=job.trigger))
@@ -142,20 +162,23 @@ def write(frame: DataFrame, sink: Source, checkpoint: Path, trigger: dict[str, A
 
 def watch(running: Running, console: Console) -> None:
     """Show the progress until the main query ends; Ctrl-C waits for its running micro-batch."""
-    progress = running.progress
-    with Live(shown(progress), console=console, refresh_per_second=4, transient=not console.is_terminal) as live:
+    listener = running.listener
+    with Live(shown(running.progress), console=console, refresh_per_second=4, transient=not console.is_terminal) as live:
         try:
             while running.main.isActive:
-                wall_clock.sleep(POLL)
+                listener.news.wait(POLL)
+                listener.news.clear()
                 raise_failures(running)
-                if progress.gather(running.main):
-                    live.update(shown(progress))
+                live.update(shown(running.progress))
         except KeyboardInterrupt:
             console.print("stopping after the running micro-batch")
-            while running.main.isActive and running.main.status["isTriggerActive"]:
-                wall_clock.sleep(POLL)
-        progress.gather(running.main)
-        live.update(shown(progress))
+            finished = listener.finished
+            while running.main.isActive and running.main.status["isTriggerActive"] and listener.finished == finished:
+                listener.news.wait(POLL)
+                listener.news.clear()
+            running.main.stop()
+        listener.ended.wait(LAST_WORDS)
+        live.update(shown(running.progress))
     raise_failures(running)
     for query in running.others:
         if "availableNow" in running.job.trigger:
