@@ -86,9 +86,13 @@ def test_ctrl_c_ends_a_job_after_its_micro_batch_and_the_next_run_goes_on(tmp_pa
             return subprocess.Popen([*command, "--set", "answer.shards=2"], env=environment, stdout=out, stderr=out)
 
     first = run()
-    wait_for("two micro-batches", committed(commits, 2), first, log)
-    first.send_signal(signal.SIGINT)
-    assert first.wait(120) == 0, log.read_text()[-3000:]
+    try:
+        wait_for("two micro-batches", committed(commits, 2), first, log)
+        first.send_signal(signal.SIGINT)
+        assert first.wait(120) == 0, log.read_text()[-3000:]
+    finally:
+        if first.poll() is None:
+            kill(first)
     said = log.read_text()
     assert "stopping after the running micro-batch" in said
     assert "notifications" in said

@@ -25,7 +25,12 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.executorEnv.PYTHONWARNINGS": f"ignore:{PANDAS}:FutureWarning",
 }
-LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+}
+"""Spark's own 200 partitions would each be a task with Python in it."""
 
 
 def session(name: str = "tidings", master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -35,7 +40,7 @@ def session(name: str = "tidings", master: str = "local[*]", settings: Mapping[s
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     warnings.filterwarnings("ignore", PANDAS, FutureWarning)
-    every = {**SETTINGS, **(LOOPBACK if master.startswith("local") else {}), **(settings or {})}
+    every = {**SETTINGS, **(LOCAL if master.startswith("local") else {}), **(settings or {})}
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in every.items():
         builder = builder.config(key, value)
