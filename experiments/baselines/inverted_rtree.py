@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.baselines.batches import in_batches, stamp_words
 from tidings._jit import kernel
 from tidings.index.rt_body import MOST, ROOT, hilbert_order, pack, touch
 from tidings.index.rt_policy import RT, Entries, posted_tokens, take_rows
@@ -29,15 +30,10 @@ class InvertedRtree:
         self._vocabulary = int(clauses.word.max(initial=-1)) + 1
 
     def match_batch(self, events):
-        stamp, out = np.zeros(self._vocabulary, np.int32), np.empty(len(self.name), np.int32)
-        rows, names = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-        for event in range(len(events)):
-            words = self._known(events, event, stamp)
-            tree = (self.body, self.tokens, self.start, self.word)
-            found = matching(*tree, events.box[event], words, stamp, event + 1, out)
-            names.append(self.name[out[:found]])
-            rows.append(np.full(found, event, np.int32))
-        return np.concatenate(rows), np.concatenate(names)
+        stamp, matching = np.zeros(self._vocabulary, np.int32), np.empty(len(self.name), np.int32)
+        tree = (self.body, self.tokens, self.start, self.word)
+        event, entry = in_batches(lambda *asked: match_all(*tree, *asked, stamp, matching), events)
+        return event, self.name[entry]
 
     def similar_batch(self, events, alpha, theta, idf):
         weight, stamp, total = weights_of(self.start, self.word, idf), np.zeros(self._vocabulary, np.int32), 0
@@ -52,8 +48,7 @@ class InvertedRtree:
 
     def _known(self, events, event, stamp):
         words = events.word[events.word_start[event] : events.word_start[event + 1]]
-        words = words[words < len(stamp)]
-        stamp[words] = event + 1
+        stamp_words(words, stamp, event + 1)
         return words
 
     @property
@@ -90,10 +85,26 @@ def _fill(tokens, key, child):
 
 
 @kernel
-def matching(body, tokens, start, word, message, words, stamp, number, out):
+def match_all(body, tokens, start, word, message, word_start, message_word, first, out_event, out, stamp, matches):
+    """The messages from `first` on until `out` is full: (the message to go on with, matches written)."""
+    written, mark = 0, np.zeros(len(body.degree), np.int32)
+    for event in range(first, len(message)):
+        words = message_word[word_start[event] : word_start[event + 1]]
+        stamp_words(words, stamp, event + 1)
+        found = matching(body, tokens, start, word, message[event], words, stamp, event + 1, mark, matches)
+        if written + found > len(out):
+            return event, written
+        out_event[written : written + found] = event
+        out[written : written + found] = matches[:found]
+        written += found
+    return len(message), written
+
+
+@kernel
+def matching(body, tokens, start, word, message, words, stamp, number, mark, out):
+    """Leaves the matches in `out`; `mark` carries the number of the last message that put a node on the stack."""
     found = 0
     stack = np.empty((body.height[body.state[ROOT]] + 1) * (MOST + 1), np.int32)
-    mark = np.zeros(len(body.degree), np.uint8)
     stack[0], depth = body.state[ROOT], 1
     while depth > 0:
         depth -= 1
@@ -105,8 +116,8 @@ def matching(body, tokens, start, word, message, words, stamp, number, out):
             first = np.int64(tokens.start[slot])
             for child in tokens.posting[first : first + tokens.held[slot]]:
                 if body.height[node] > 0:
-                    if mark[child] == 0 and touch(body.box[child], message):
-                        mark[child] = 1
+                    if mark[child] != number and touch(body.box[child], message):
+                        mark[child] = number
                         stack[depth] = child
                         depth += 1
                 elif touch(body.entry_box[child], message):

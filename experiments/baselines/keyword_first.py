@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.baselines.batches import in_batches
 from tidings._jit import kernel
 from tidings.rank.similarity import similarity, spatial_part, textual_part, weights_of
 
@@ -26,13 +27,10 @@ class KeywordFirst:
 
     def match_batch(self, events):
         seen, met = np.zeros(len(self.count), np.int32), np.empty(len(self.count), np.int32)
-        rows, names = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-        for event in range(len(events)):
-            words = events.word[events.word_start[event] : events.word_start[event + 1]]
-            found = count_words(self.box, self.count, self.start, self.posting, words, events.box[event], seen, met)
-            names.append(met[:found].copy())
-            rows.append(np.full(found, event, np.int32))
-        return np.concatenate(rows), np.concatenate(names)
+        return in_batches(
+            lambda *asked: match_all(self.box, self.count, self.start, self.posting, *asked, seen, met),
+            events,
+        )
 
     def similar_batch(self, events, alpha, theta, idf):
         weight = weights_of(*self._words, idf)
@@ -46,6 +44,21 @@ class KeywordFirst:
     @property
     def nbytes(self):
         return self.box.nbytes + self.count.nbytes + self.start.nbytes + self.posting.nbytes
+
+
+@kernel
+def match_all(box, count, start, posting, message, word_start, word, first, out_event, out, seen, met):
+    """The messages from `first` on until `out` is full: (the message to go on with, matches written)."""
+    written = 0
+    for event in range(first, len(message)):
+        words = word[word_start[event] : word_start[event + 1]]
+        found = count_words(box, count, start, posting, words, message[event], seen, met)
+        if written + found > len(out):
+            return event, written
+        out_event[written : written + found] = event
+        out[written : written + found] = met[:found]
+        written += found
+    return len(message), written
 
 
 @kernel

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.baselines.batches import in_batches, stamp_words
 from tidings._jit import kernel
 from tidings.index.rt_body import MOST, ROOT, hilbert_order, pack, touch
 from tidings.index.rt_policy import Entries, take_rows
@@ -25,20 +26,15 @@ class SpatialFirst:
         self._vocabulary = int(clauses.word.max(initial=-1)) + 1
 
     def match_batch(self, events):
-        stamp, out = np.zeros(self._vocabulary, np.int32), np.empty(len(self.name), np.int32)
-        rows, names = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-        for event in range(len(events)):
-            _stamp(events, event, stamp)
-            found = touched_with_words(self.body, self.start, self.word, events.box[event], stamp, event + 1, out)
-            names.append(self.name[out[:found]])
-            rows.append(np.full(found, event, np.int32))
-        return np.concatenate(rows), np.concatenate(names)
+        stamp, touched = np.zeros(self._vocabulary, np.int32), np.empty(len(self.name), np.int32)
+        event, entry = in_batches(lambda *asked: match_all(self.body, self.start, self.word, *asked, stamp, touched), events)
+        return event, self.name[entry]
 
     def similar_batch(self, events, alpha, theta, idf):
         weight, stamp, total = weights_of(self.start, self.word, idf), np.zeros(self._vocabulary, np.int32), 0
         out = np.empty(len(self.name), np.int32)
         for event in range(len(events)):
-            _stamp(events, event, stamp)
+            stamp_words(events.word[events.word_start[event] : events.word_start[event + 1]], stamp, event + 1)
             if 1.0 - alpha >= theta:
                 candidates = np.arange(len(out), dtype=np.int32)
             else:
@@ -63,9 +59,19 @@ class SpatialFirst:
         return self.body.nbytes + self.start.nbytes + self.word.nbytes + self.name.nbytes
 
 
-def _stamp(events, event, stamp):
-    words = events.word[events.word_start[event] : events.word_start[event + 1]]
-    stamp[words[words < len(stamp)]] = event + 1
+@kernel
+def match_all(body, start, word, message, word_start, message_word, first, out_event, out, stamp, touched):
+    """The messages from `first` on until `out` is full: (the message to go on with, matches written)."""
+    written = 0
+    for event in range(first, len(message)):
+        stamp_words(message_word[word_start[event] : word_start[event + 1]], stamp, event + 1)
+        found = touched_with_words(body, start, word, message[event], stamp, event + 1, touched)
+        if written + found > len(out):
+            return event, written
+        out_event[written : written + found] = event
+        out[written : written + found] = touched[:found]
+        written += found
+    return len(message), written
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 All share one walk: from the root down, into children whose box touches the message's and whose tokens give hope. A message comes
 as its tokens (those that some entry has, and ALWAYS) and as a stamp on each token of the vocabulary that it has, so that asking
-"does the message have this word?" is one read (`rt_scratch`). So a token set and a message are intersected from the smaller side:
+"does the message have this word?" is a read or two (`rt_scratch`). So a token set and a message meet from the smaller side:
 the message's words are looked up at the node, or the entries of a leaf are asked for the words they bring.
 
 `stats` (4, int64) adds up the paper's counters: VISITED nodes whose tokens were looked at, POSTINGS read, VERIFIED entries whose
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tidings._jit import borrowing_kernel, kernel
 from tidings.index.rt_body import ROOT, Body, touch, wide
 from tidings.index.rt_policy import ALWAYS, RT, RT_PLUS_PLUS, Entries
-from tidings.index.rt_scratch import MESSAGE, VISIT, Scratch
+from tidings.index.rt_scratch import MESSAGE, VISIT, Scratch, on, put_on, take_off
 from tidings.index.rt_tokens import Tokens, find, has_any, key_of
 
 VISITED, POSTINGS, VERIFIED, MESSAGES = 0, 1, 2, 3
@@ -30,7 +30,7 @@ FULL_OUT = -1
 FIRST_ROOM = 1 << 16
 """Matches that a call has space for at first; it doubles when they do not fit."""
 WORDS_A_LEAF, LONG = 4, 50
-"""R^t++: reading a leaf's entries costs about as much as looking up so many words; considered for messages of LONG or more."""
+"""Reading a leaf's entries costs about as much as looking up so many words; considered for messages of LONG or more."""
 
 
 class Tree(NamedTuple):
@@ -69,13 +69,14 @@ def match_messages(
     for event in range(first, len(box)):
         scratch.number[MESSAGE] += 1
         number = scratch.number[MESSAGE]
-        has = _stamp_message(word[word_start[event] : word_start[event + 1]], tree.df, number, scratch.stamp, known)
+        has = _stamp_message(word[word_start[event] : word_start[event + 1]], tree.df, number, scratch, known)
         tree.stats[MESSAGES] += 1
         message = Message(box[event], known[:has], number)
         if tree.policy == RT_PLUS_PLUS:
             end = rt_plus_plus_prune(tree, message, scratch, out_name, found)
         else:
             end = rt_tree_filter(tree, message, scratch, out_name, found)
+        take_off(scratch, message.words)
         if end == FULL_OUT:
             return event, found
         out_event[found:end] = event
@@ -84,18 +85,17 @@ def match_messages(
 
 
 @borrowing_kernel
-def _stamp_message(
-    words: NDArray[np.int32], df: NDArray[np.int64], number: int, stamp: NDArray[np.int32], known: NDArray[np.int32]
-) -> int:
+def _stamp_message(words: NDArray[np.int32], df: NDArray[np.int64], number: int, scratch: Scratch, known: NDArray[np.int32]) -> int:
     """Stamp the tokens of a message that some entry has and list them in `known`; returns how many."""
     has = 0
     if len(df) > ALWAYS and df[ALWAYS] > 0:
-        known[0], stamp[ALWAYS], has = ALWAYS, number, 1
+        put_on(scratch, ALWAYS, number)
+        known[0], has = ALWAYS, 1
     for code in words:
         token = code + 1
         if token < len(df) and df[token] > 0:
+            put_on(scratch, token, number)
             known[has] = token
-            stamp[token] = number
             has += 1
     return has
 
@@ -125,16 +125,19 @@ def rt_tree_filter(tree: Tree, message: Message, scratch: Scratch, out: NDArray[
 
 @borrowing_kernel
 def _shares_token(tree: Tree, message: Message, scratch: Scratch, node: int) -> bool:
-    """Whether the node's tokens and the message's meet; a leaf is asked by its few entries. [rttree, MBRTokenFilter]"""
+    """Whether the node's tokens and the message's meet. [rttree, MBRTokenFilter]
+
+    A leaf is asked by its few entries. Of a long message an inner node nearly always has a word, and is not asked.
+    """
     body, entries = tree.body, tree.entries
-    if body.height[node] > 0 or body.degree[node] > 4 * len(message.words):
-        return has_any(tree.tokens, node, message.words)
+    if body.height[node] > 0:
+        return len(message.words) >= LONG or has_any(tree.tokens, node, message.words)
     for at in range(body.degree[node]):
         entry = body.child[node, at]
         start = entries.word_start[entry]
         count = entries.word_count[entry] if tree.policy == RT else 1
         for token in entries.token[start : start + count]:
-            if scratch.stamp[token] == message.number:
+            if on(scratch, token, message.number):
                 return True
     return False
 
@@ -151,7 +154,7 @@ def rt_tree_verify(tree: Tree, message: Message, scratch: Scratch, leaf: int, ou
         start = entries.word_start[entry]
         holds = True
         for token in entries.token[start : start + entries.word_count[entry]]:
-            if scratch.stamp[token] != message.number:
+            if not on(scratch, token, message.number):
                 holds = False
                 break
         if holds:
@@ -250,7 +253,7 @@ def _read_leaf(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: N
         if scratch.seen[entry] < above or count <= above:
             continue
         has = above
-        while has < count and scratch.stamp[entries.token[start + has]] == message.number:
+        while has < count and on(scratch, entries.token[start + has], message.number):
             has += 1
         if has == count and ((tree.box_first and above > 0) or touch(body.entry_box[entry], message.box)):
             if found == len(out):
@@ -292,7 +295,7 @@ def _count_lists(
             seen[entry] = level
             if level < entries.word_count[entry]:
                 wanted = entries.token[entries.word_start[entry] + level]
-                if scratch.stamp[wanted] == message.number and scratch.asked[wanted] != scratch.number[VISIT]:
+                if on(scratch, wanted, message.number) and scratch.asked[wanted] != scratch.number[VISIT]:
                     scratch.asked[wanted] = scratch.number[VISIT]
                     scratch.wanted[end] = wanted
                     end += 1

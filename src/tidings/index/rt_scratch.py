@@ -14,9 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings._jit import borrowing_kernel
 from tidings.index.rt_body import MOST, Body
 
 MESSAGE, VISIT = 0, 1
+HINTS = 1 << 14
+"""Few enough to stay in the innermost cache, where the stamps of a vocabulary do not."""
 LEAVES = 512
 """Leaves that may be gathered below a node before its lists are read after all."""
 _LAST_NUMBER = 1 << 30
@@ -26,6 +29,8 @@ _LAST_NUMBER = 1 << 30
 class Scratch(NamedTuple):
     stamp: NDArray[np.int32]
     """Vocabulary: the number of the last message that had the token."""
+    hint: NDArray[np.uint8]
+    """HINTS: 1 where the message has a token of that remainder; 0 between messages."""
     asked: NDArray[np.int32]
     """Vocabulary: the last visit that wanted the token."""
     seen: NDArray[np.uint16]
@@ -48,6 +53,7 @@ def scratch_for(body: Body, vocabulary: int) -> Scratch:
     entries, depth = len(body.leaf), (body.levels + 1) * (MOST + 1)
     return Scratch(
         stamp=np.zeros(vocabulary, np.int32),
+        hint=np.zeros(HINTS, np.uint8),
         asked=np.zeros(vocabulary, np.int32),
         seen=np.zeros(entries, np.uint16),
         met=np.empty(entries, np.int32),
@@ -86,3 +92,24 @@ class Scratches:
             and len(scratch.wanted) > levels * entries
             and max(int(scratch.number.max()), int(scratch.number[MESSAGE]) + messages) < _LAST_NUMBER
         )
+
+
+@borrowing_kernel
+def put_on(scratch: Scratch, token: int, number: int) -> None:
+    """Say that message `number` has the token."""
+    scratch.stamp[token] = number
+    scratch.hint[token % HINTS] = 1
+
+
+@borrowing_kernel
+def take_off(scratch: Scratch, tokens: NDArray[np.int32]) -> None:
+    """The message that had these tokens is done."""
+    for token in tokens:
+        scratch.hint[token % HINTS] = 0
+
+
+@borrowing_kernel
+def on(scratch: Scratch, token: int, number: int) -> bool:
+    """Whether message `number` has the token."""
+    has: bool = scratch.hint[token % HINTS] != 0 and scratch.stamp[token] == number
+    return has

@@ -14,7 +14,7 @@ from tidings._jit import borrowing_kernel, kernel
 from tidings.index.rt_body import ROOT, Body, touch, wide
 from tidings.index.rt_filter import FULL_OUT, LONG, MESSAGES, POSTINGS, VERIFIED, VISITED, WORDS_A_LEAF, touched_leaves
 from tidings.index.rt_policy import RT, RT_PLUS, RT_PLUS_PLUS
-from tidings.index.rt_scratch import MESSAGE, Scratch
+from tidings.index.rt_scratch import MESSAGE, Scratch, on, put_on, take_off
 from tidings.index.rt_tokens import KEYS, Tokens, find, has_any, key_of
 from tidings.rank.similarity import (
     FREE,
@@ -143,7 +143,7 @@ def match_similar(
         number, has = scratch.number[MESSAGE], 0
         for code in word[word_start[event] : word_start[event + 1]]:
             if code < len(similar.idf):
-                scratch.stamp[code] = number
+                put_on(scratch, code, number)
                 known[has] = code
                 has += 1
         message = Message(box[event], known[:has], number, scratch, stats)
@@ -154,6 +154,7 @@ def match_similar(
         stats[MESSAGES] += 1
         stats[VERIFIED] += candidates
         end = score(body, similar, message, candidates, found, out, out_score)
+        take_off(scratch, message.words)
         if end == FULL_OUT:
             return event, found
         out_event[found:end] = event
@@ -240,14 +241,14 @@ def may_reach(body: Body, tokens: Tokens, similar: Similar, message: Message, no
 
 @borrowing_kernel
 def shares_prefix(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int, length: NDArray[np.int32]) -> bool:
-    """Whether the message has a token of the prefixes (so long) below the node; a leaf is asked by its few entries."""
-    if body.height[node] > 0 or body.degree[node] > 2 * len(message.words):
-        return has_any(tokens, node, message.words)
+    """Whether the message has a token of the prefixes (so long) below the node; asked as in `rt_filter`."""
+    if body.height[node] > 0:
+        return len(message.words) >= LONG or has_any(tokens, node, message.words)
     for at in range(body.degree[node]):
         entry = body.child[node, at]
         start = similar.word_start[entry]
         for token in similar.token[start : start + max(length[entry], 0)]:
-            if message.scratch.stamp[token] == message.number:
+            if on(message.scratch, token, message.number):
                 return True
     return False
 
@@ -307,15 +308,15 @@ def read_root(body: Body, similar: Similar, message: Message, candidates: int) -
 @borrowing_kernel
 def textual_bound(similar: Similar, message: Message, entry: int, token: int) -> float:
     """What the entry's textual part comes to, but for rounding; -inf unless `token` is the first that it shares. [rttree, Eq. 7]"""
-    stamp, number = message.scratch.stamp, message.number
+    scratch, number = message.scratch, message.number
     at, last = similar.word_start[entry], similar.word_start[entry + 1]
-    while stamp[similar.token[at]] != number:
+    while not on(scratch, similar.token[at], number):
         at += 1
     if similar.token[at] != token:
         return -np.inf
     textual: float = similar.share_from[at]
     for other in range(at + 1, last):
-        if stamp[similar.token[other]] != number:
+        if not on(scratch, similar.token[other], number):
             textual -= similar.share_from[other] - (similar.share_from[other + 1] if other + 1 < last else 0.0)
     return textual
 
@@ -350,7 +351,7 @@ def read_leaf(body: Body, similar: Similar, message: Message, leaf: int, above: 
     First: by none of PRE', and by none of the `above` tokens after it, which stand in the nodes whose lists were read. It does
     what `read_lists` does by reading the few entries themselves.
     """
-    stamp, number = message.scratch.stamp, message.number
+    scratch, number = message.scratch, message.number
     message.stats[VISITED] += 1
     for at in range(body.degree[leaf]):
         entry = body.child[leaf, at]
@@ -361,7 +362,7 @@ def read_leaf(body: Body, similar: Similar, message: Message, leaf: int, above: 
             add = apart != FREE
         else:
             met, start = 0, similar.word_start[entry]
-            while met < near and stamp[similar.token[start + met]] != number:
+            while met < near and not on(scratch, similar.token[start + met], number):
                 met += 1
             add = apart + above <= met < near
         if add:
