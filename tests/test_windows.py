@@ -31,8 +31,12 @@ EVENT = st.tuples(
 )
 POINTS = st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.integers(0, 8).map(lambda n: n / 8))
 PLACED = st.tuples(
-    st.sampled_from(["a", "b", "ab", "ä", ""]), st.integers(-4, 4), st.one_of(st.none(), st.integers(-2, 12)), POINTS
+    st.sampled_from(["a", "b", "ab", "ä", ""]),
+    st.integers(-4, 4),
+    st.one_of(st.none(), st.integers(-2, 12)),
+    st.one_of(POINTS, POINTS, POINTS, st.just((math.nan, 0.5))),
 )
+"""A point with a NaN concerns nobody."""
 
 
 def oracle_queue_length(k, error, count):
@@ -283,7 +287,13 @@ class BallWindowsMachine(RuleBasedStateMachine):
 
     def expected(self, event):
         name, time, expires, point = event
-        return self.oracle.publish(name, time, expires, [(s, self.relevance(s, point)) for s in self.oracle.interests])
+        heard = [] if math.isnan(sum(point)) else self.oracle.interests
+        return self.oracle.publish(name, time, expires, [(s, self.relevance(s, point)) for s in heard])
+
+    @rule(event=PLACED)
+    def publish(self, event):
+        event = self.stamp(event)
+        assert sorted(self.windows.publish(*event)) == sorted(self.expected(event))
 
     @rule(events=st.lists(PLACED, min_size=1, max_size=12), turned=st.booleans())
     def publish_batch(self, events, turned):

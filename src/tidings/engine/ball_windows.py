@@ -2,8 +2,9 @@
 
 Every event concerns every subscription, so nothing may be paid for those that it cannot affect. Small batches go event by
 event, through an index of balls whose radii are the current thresholds (`index.ball_index`); large ones are turned round,
-subscription by subscription, with a grid over the batch (`window_batch`). Both give what `Windows` would, told of all
-distances: relevance is minus the weighted Euclidean distance, the meaning of everything else is that of `windows`.
+subscription by subscription, with a grid over the events (`near_passes`). Both give what `Windows` would, told of all
+distances: relevance is minus the weighted Euclidean distance, the meaning of everything else is that of `windows`. An event
+whose point has a NaN concerns nobody, and is counted.
 
 The points of all events that some window still holds are kept, to fill views that have run short, so each subscription needs
 a window. [topkw, Sections 1.3, 4 and 6]
@@ -18,44 +19,62 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from tidings.engine.ranked_lists import Activation, Entry, EntryColumns, RankedLists, window_of
-from tidings.engine.window_batch import grid_of, publish_by_slot
-from tidings.engine.window_lists import before, leaving, watch
+from tidings.engine.near_lists import leaving, ranks, refill, spread, square, watch
+from tidings.engine.near_memory import (
+    BLOCK,
+    NEAR_LIST,
+    NearMemory,
+    empty_near_memory,
+    mark_near_events,
+    rename_near_events,
+    repack_fallen,
+    repack_views,
+)
+from tidings.engine.near_passes import advance_to, in_order, publish_one_by_one, publish_turned_round
+from tidings.engine.ranked_lists import Activation, Candidate, Entry, EntryColumns, RankedLists, window_of
 from tidings.engine.window_memory import (
     ALL,
     CLOCK,
     DONE,
+    FALLEN_USED,
+    GRIDDED,
     JOINING,
     NEVER,
     NONE,
     NUMBER,
-    POOL_FULL,
-    RAISED,
+    OUT_FULL,
+    REFILLS,
     ROW,
     SLOT,
     STORED,
+    TOUCHED,
+    USED,
     Records,
+    packed_events,
     padded,
 )
-from tidings.engine.window_near import refill_near, set_radius, squared_distance
-from tidings.engine.window_passes import advance_to, publish_rows
 from tidings.errors import SubscriptionError
 from tidings.index.ball_index import BallIndex
+from tidings.index.point_grid import grid_of
+from tidings.index.simd import LANES
 from tidings.model.window import Window
 
 CHUNK = 8192
 """Events that are turned round at once: their grid fits the second-level cache."""
+STALE = 1024
+"""Events stored since the grid was made after which single publishing makes a new one."""
 LARGEST_K = 100_000
 
 
 class BallWindows(RankedLists):
+    _memory: NearMemory
     balls_per_event = 64
     """About how many balls can be visited in a batch for the price of one event's way through the index."""
 
     def __init__(self, dimensions: int) -> None:
-        super().__init__(dimensions)
+        super().__init__()
         self.index = BallIndex(dimensions)
-        self._memory = self._memory._replace(centre=self.index.centre, weight=self.index.weight)
+        self._memory = empty_near_memory(self.index.balls)
 
     def activate(
         self,
@@ -73,47 +92,67 @@ class BallWindows(RankedLists):
         weight = np.ones(self.index.dimensions) if weights is None else np.asarray(weights, np.float64)
         if not (weight > 0.0).all():
             raise SubscriptionError(f"weights are {weight.tolist()}: numbers above 0 are accepted")
-        view = (k or 0) + (k or 0) // 2 + 10
-        slot = self._activate(subscription, Activation(k, window, time, error), view)
-        self._memory.lists["near"][slot] = 1
-        self.index.insert(slot, centre, weight)
-        if len(self._memory.centre) < len(self.index.centre):
-            radius = padded(self._memory.radius, len(self.index.centre))
-            self._memory = self._memory._replace(centre=self.index.centre, weight=self.index.weight, radius=radius)
-        self._memory.radius[slot] = -np.inf if k == 0 else np.inf
+        slot = self._activate(subscription, Activation(k, window, time, error), view_of(k or 0))
+        lists = self._memory.lists
+        lists["edge"][slot] = NONE
+        if k:
+            self._take_places(slot, int(lists["limit"][slot]) + 1)
+        self.index.insert(slot, centre, weight, -np.inf if k == 0 else np.inf)
+        self._memory = self._memory._replace(balls=self.index.balls)
 
     def deactivate(self, subscription: str) -> None:
         slot = self.slot(subscription)
-        super().deactivate(subscription)
+        self._memory.lists[slot] = np.zeros((), NEAR_LIST)
+        self._memory.instant_due[slot] = self._memory.number_due[slot] = NEVER
+        del self._slots[subscription], self._activations[subscription]
+        self._free.append(slot)
         self.index.delete(slot)
-        self._memory.radius[slot] = -np.inf
 
     def publish(self, event: str, time: int, expires: int | None, point: ArrayLike) -> list[Entry]:
-        lives_until = NEVER if expires is None else expires
-        return self.entries(self.publish_batch([event], [time], [lives_until], np.asarray(point, np.float64).reshape(1, -1)))
+        """`point` has a coordinate a dimension; with a NaN in it the event concerns nobody."""
+        place = self._points(np.asarray(point, np.float64).reshape(1, -1))
+        first = self._store_one(event, time, expires)
+        self._memory.points[:, first] = place[0]
+        return self._entries(self._one_by_one(first, first + 1))
 
     def publish_batch(
         self, events: Sequence[str] | pa.Array, times: ArrayLike, expires: ArrayLike, points: ArrayLike
     ) -> EntryColumns:
         """Publish in this order; `points` is events x dimensions, `expires` is NEVER for an event without."""
         times, expires = np.asarray(times, np.int64), np.asarray(expires, np.int64)
-        points = np.ascontiguousarray(np.asarray(points, np.float64).T)
-        if points.shape != (self.index.dimensions, len(events)) or not np.isfinite(points).all():
-            raise SubscriptionError(f"points need {self.index.dimensions} finite coordinates for each of the {len(events)} events")
-        publish = self._one_by_one if len(events) * self.balls_per_event < len(self) else self._turned_round
+        points = self._points(points)
+        assert len(points) == len(events)
+        few = len(events) * self.balls_per_event < len(self)
         columns = []
-        for begin in range(0, len(events), CHUNK):
+        for begin in range(0, max(len(events), 1), CHUNK):
             rows = slice(begin, begin + CHUNK)
             first = self._store(events[rows], times[rows], expires[rows])
-            self._memory.points[:, first : first + len(times[rows])] = points[:, rows]
-            columns.append(self._columns(publish(first, times[rows])))
-        return columns[0] if len(columns) == 1 else self._joined(columns)
+            last = first + len(times[rows])
+            self._memory.points[:, first:last] = points[rows].T
+            columns.append(
+                self._columns(self._one_by_one(first, last)) if few or first == last else self._turned_round(first, times[rows])
+            )
+        return columns[0] if len(columns) == 1 else joined(columns)
+
+    def _points(self, points: ArrayLike) -> NDArray[np.float64]:
+        points = np.asarray(points, np.float64)
+        if points.ndim != 2 or points.shape[1] != self.index.dimensions or np.isinf(points).any():
+            raise SubscriptionError(f"points need {self.index.dimensions} finite coordinates each")
+        return points
+
+    def advance(self, time: int) -> list[Entry]:
+        """The promotions up to and including `time`, each at its exact instant."""
+        self._freshen(STALE)
+        parts = []
+        while (stop := advance_to(self._memory, time)) != DONE:
+            parts.append(self._make_room(stop))
+        return self._entries([*parts, self._drain()])
 
     def top(self, subscription: str, time: int) -> list[tuple[str, float]]:
         slot, now = self.slot(subscription), max(time, int(self._memory.meter[CLOCK]))
         if self._memory.lists["bounded"][slot] or self._memory.lists["k"][slot] == ALL:
             return super().top(subscription, time)
-        live = [(-relevance, int(self._memory.events["time"][e]), self._id(e), e) for e, relevance in self._all_live(slot, now)]
+        live = [(distance, int(self._memory.events["time"][e]), self._id(e), e) for e, distance in self._all_live(slot, now)]
         return [(event, -distance) for distance, _, event, _ in sorted(live)[: self._memory.lists["k"][slot]]]
 
     def state_of(self, subscription: str) -> dict[str, Any]:
@@ -122,18 +161,21 @@ class BallWindows(RankedLists):
         if not self._memory.lists["bounded"][slot]:
             state["candidates"] = [candidate for candidate in state["candidates"] if candidate[-1]]
         state["after"] = int(self._memory.lists["after"][slot])
-        return {**state, "centre": self.index.centre[slot].tolist(), "weights": self.index.weight[slot].tolist()}
+        balls, place = self.index.balls, self.index.balls.place[slot]
+        return {**state, "centre": balls.centre[:, place].tolist(), "weights": balls.weight[:, place].tolist()}
 
     def state(self) -> dict[str, Any]:
         """Also the live events, as [id, time, expires, number, point], ascending by number."""
+        return {**super().state(), "dimensions": self.index.dimensions, "events": self.live_events()}
+
+    def live_events(self, after: int = 0) -> list[list[Any]]:
+        """[id, time, expires, number, point] of what some window still holds, of greater number than `after`, ascending."""
         memory = self._memory
-        live = np.flatnonzero(self._live_events()).tolist()
-        times, expires, numbers = (memory.events[field].tolist() for field in ("time", "expires", "number"))
-        events = [
-            [self._id(e), times[e], None if expires[e] == NEVER else expires[e], numbers[e], memory.points[:, e].tolist()]
-            for e in live
-        ]
-        return {**super().state(), "dimensions": self.index.dimensions, "events": events}
+        live = np.flatnonzero(self._is_live() & (memory.events["number"][: memory.meter[STORED]] > after))
+        times, expires, numbers = (memory.events[field][live].tolist() for field in ("time", "expires", "number"))
+        points = memory.points[:, live].T.tolist()
+        lives_until = [None if e == NEVER else e for e in expires]
+        return [list(row) for row in zip(map(self._id, live.tolist()), times, lives_until, numbers, points, strict=True)]
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> BallWindows:
@@ -141,6 +183,7 @@ class BallWindows(RankedLists):
         windows = cls(state["dimensions"])
         windows._set_clock(state)
         handles = windows._store_saved(state["events"])
+        windows._freshen(0)
         for subscription, saved in state["subscriptions"].items():
             window = window_of(saved)
             assert window is not None
@@ -151,90 +194,210 @@ class BallWindows(RankedLists):
         windows.changed()
         return windows
 
+    @property
+    def nbytes(self) -> int:
+        arrays = [array for array in self._memory if isinstance(array, np.ndarray)]
+        return sum(array.nbytes for array in arrays) + self.index.nbytes + sum(a.nbytes for a in self._memory.grid)
+
+    @property
+    def stats(self) -> dict[str, int]:
+        meter, lists = self._memory.meter, self._memory.lists
+        return {
+            "subscriptions": len(self),
+            "candidates": int(lists["viewed"].sum()),
+            "fallen": int(lists["fallen"].sum()),
+            "publications": int(meter[NUMBER]),
+            "touched": int(meter[TOUCHED]),
+            "refills": int(meter[REFILLS]),
+        }
+
     def check(self) -> None:
-        super().check()
-        self.index.raise_reach(*self._raised(), self._memory.radius)
-        self.index.check(self._memory.radius)
-        for slot in self._slots.values():
-            own = self._memory.lists[slot]
-            if own["k"] > 0 and not own["bounded"]:
-                self._check_view(slot)
+        """Walk every invariant of `near_memory`."""
+        memory, lists = self._memory, self._memory.lists
+        self.index.check()
+        places, fallen = np.zeros(len(memory.mark), np.int64), np.zeros(len(memory.fallen), np.int64)
+        for slot in range(len(lists)):
+            own = lists[slot]
+            if slot not in self._slots.values():
+                assert own["k"] == own["viewed"] == own["fallen_room"] == 0
+            if own["k"] > 0:
+                places[own["start"] : own["start"] + own["limit"] + 1] += 1
+                fallen[own["fallen_start"] : own["fallen_start"] + own["fallen_room"]] += 1
+                self._check_list(slot)
+            for due, first in ((memory.instant_due, memory.instant_first), (memory.number_due, memory.number_first)):
+                assert first[slot // BLOCK] <= due[slot]
+        assert places.max() <= 1, "two slots share a place"
+        assert fallen.max() <= 1, "two slots share a place of fallen"
 
-    def _check_view(self, slot: int) -> None:
-        """Every live event that ranks before the edge is in the view."""
+    def _check_list(self, slot: int) -> None:
         memory, own = self._memory, self._memory.lists[slot]
-        edge, edge_relevance = int(own["edge"]), float(own["edge_relevance"])
-        view = set(memory.pool["event"][own["start"] : own["start"] + own["viewed"]].tolist())
-        for event, relevance in self._all_live(slot, int(memory.meter[CLOCK])):
-            assert event in view or (
-                edge != NONE and not before(memory.events, memory.id_bytes, relevance, event, edge_relevance, edge)
-            )
-        assert memory.radius[slot] == (np.inf if edge == NONE else -edge_relevance)
+        view = range(int(own["start"]), int(own["start"] + own["viewed"]))
+        assert own["viewed"] <= own["limit"]
+        assert own["fallen"] <= own["fallen_room"]
+        rank = [self._rank(int(memory.mark[at] >> 1), float(memory.distance[at])) for at in view]
+        assert rank == sorted(rank)
+        depth = len(view) if own["bounded"] else int(own["k"])
+        for at in view[:depth]:
+            event = int(memory.mark[at] >> 1)
+            assert memory.meter[CLOCK] < memory.instant_due[slot] <= memory.leaves[at]
+            number = NEVER if own["counted"] == NEVER else int(memory.events["number"][event] + own["counted"])
+            assert memory.meter[NUMBER] < memory.number_due[slot] <= number
+        assert all(memory.mark[at] & 1 for at in view[: int(own["k"])])
+        edge = int(own["edge"])
+        radius = np.inf if edge == NONE else float(own["edge_distance"])
+        if own["bounded"]:
+            assert edge == NONE
+            radius = memory.distance[view[-1]] if own["viewed"] == own["limit"] else np.inf
+        else:
+            assert len(view) >= own["k"] or edge == NONE
+            self._check_view(slot, {int(memory.mark[at] >> 1) for at in view})
+        assert memory.balls.radius[memory.balls.place[slot]] == radius
 
-    def _one_by_one(self, first: int, times: NDArray[np.int64]) -> list[Records]:
+    def _check_view(self, slot: int, view: set[int]) -> None:
+        """Every live event that ranks before the edge is in the view."""
+        own = self._memory.lists[slot]
+        for event, distance in self._all_live(slot, int(self._memory.meter[CLOCK])):
+            assert event in view or (
+                own["edge"] != NONE
+                and not ranks(self._memory, distance, np.int64(event), float(own["edge_distance"]), np.int64(own["edge"]))
+            )
+
+    def _rank(self, event: int, distance: float) -> tuple[float, int, str, int]:
+        events = self._memory.events
+        return distance, int(events["time"][event]), self._id(event), int(events["number"][event])
+
+    def _candidates(self, slot: int, now: int) -> list[Candidate]:
+        """Those in the view and those fallen; the distance of the latter is measured again."""
+        memory, own = self._memory, self._memory.lists[slot]
+        found = [
+            (int(memory.mark[at] >> 1), float(memory.distance[at]), bool(memory.mark[at] & 1))
+            for at in range(own["start"], own["start"] + own["viewed"])
+        ]
+        for event in memory.fallen[own["fallen_start"] : own["fallen_start"] + own["fallen"]].tolist():
+            found.append((event, self._distance(slot, event), True))
+        result = []
+        for event, distance, told in found:
+            time, expires, number = (int(memory.events[field][event]) for field in ("time", "expires", "number"))
+            if leaving(own, memory.events, event) > now and number > memory.meter[NUMBER] - own["counted"]:
+                result.append(Candidate(self._id(event), -distance, time, expires, number, told))
+        return sorted(result, key=lambda c: (-c.relevance, c.time, c.event, c.number))
+
+    def _distance(self, slot: int, event: int) -> float:
+        return float(np.sqrt(square(self._memory, np.int64(self._memory.balls.place[slot]), np.int64(event))))
+
+    def _one_by_one(self, first: int, last: int) -> list[Records]:
         """Each event asks the index which balls it touches."""
-        parts, meter = [], self._memory.meter
-        for event, time in enumerate(times.tolist(), first):
-            while not advance_to(self._memory, max(time, int(meter[CLOCK]))):
-                parts.append(self._drain())
-                self._widen_out()
-            self.index.raise_reach(*self._raised(), self._memory.radius)
-            slots, distances = self.index.touch(self._memory.points[:, event].copy(), self._memory.radius)
-            meter[ROW] = meter[JOINING] = 0
-            starts = np.array([0, len(slots)])
-            while (stop := publish_rows(self._memory, event, starts, slots, -distances)) != DONE:
-                parts.append(self._drain())
-                self._widen_pool() if stop == POOL_FULL else self._widen_out()
+        self._freshen(STALE)
+        self._memory.meter[ROW] = self._memory.meter[JOINING] = 0
+        parts = []
+        while (stop := publish_one_by_one(self._memory, first, last, self.index.used, self.index.visited)) != DONE:
+            parts.append(self._make_room(stop))
         return [*parts, self._drain()]
 
-    def _turned_round(self, first: int, times: NDArray[np.int64]) -> list[Records]:
+    def _turned_round(self, first: int, times: NDArray[np.int64]) -> EntryColumns:
         """Each ball asks a grid of the events which it holds."""
         meter = self._memory.meter
         base = int(meter[NUMBER])
         clock = np.maximum.accumulate(np.maximum(times, meter[CLOCK]))
-        grid = grid_of(self._memory.points[:, first : first + len(times)])
+        self._freshen(0)
         meter[SLOT] = meter[ROW] = 0
         parts = []
-        while (stop := publish_by_slot(self._memory, first, base, clock, grid)) != DONE:
-            parts.append(self._drain())
-            self._widen_pool() if stop == POOL_FULL else self._widen_out()
-        notices = np.concatenate([*parts, self._drain()])
-        return [notices[np.argsort(notices["at"], kind="stable")]]
+        while (stop := publish_turned_round(self._memory, first, base, clock, len(self._names))) != DONE:
+            parts.append(self._make_room(stop))
+        notices = self._drain() if not parts else np.concatenate([*parts, self._drain()])
+        slot, event, *rest = in_order(notices, base, len(times))
+        return EntryColumns(slot, self._ids(event), *rest)
 
-    def _raised(self) -> tuple[NDArray[np.int32]]:
-        """The slots whose radius has grown since last asked; all of them when there were too many to write down."""
-        raised, count = self._memory.raised, int(self._memory.meter[RAISED])
-        self._memory.meter[RAISED] = 0
-        return (np.arange(len(self._names), dtype=np.int32) if count == len(raised) else raised[:count].copy(),)
+    def _freshen(self, stale: int) -> None:
+        """A new grid when more than `stale` events are not in it, balls in order, and room for what kernels find."""
+        self.index.settle()
+        memory = self._memory._replace(balls=self.index.balls)
+        stored = int(memory.meter[STORED])
+        if stored - memory.meter[GRIDDED] > stale:
+            live = self._is_live()
+            live[int(memory.meter[GRIDDED]) :] = True
+            oldest = int(np.argmax(live)) if len(live) else 0
+            memory = memory._replace(grid=grid_of(memory.points, oldest, stored))
+            memory.meter[GRIDDED] = stored
+        room = max(len(memory.events), len(memory.balls.ball) + BLOCK)
+        if len(memory.hits) < room:
+            memory = memory._replace(hits=np.zeros(room, np.int32), squares=np.zeros(room))
+        self._memory = memory
 
-    def _joined(self, columns: Sequence[EntryColumns]) -> EntryColumns:
-        slot, event, *rest = zip(*columns, strict=True)
-        return EntryColumns(np.concatenate(slot), pa.concat_arrays(event), *(np.concatenate(arrays) for arrays in rest))
+    def _make_room(self, stop: int) -> Records:
+        """What was told so far, with more room for what a pass ran out of."""
+        parts = self._drain()
+        if stop == OUT_FULL:
+            self._widen_out()
+        else:
+            rooms = self._memory.lists["fallen_room"]
+            fallen = np.zeros(2 * int(rooms.sum()) + max(64, 2 * int(rooms.max())), np.int32)
+            repack_fallen(self._memory, fallen)
+            self._memory = self._memory._replace(fallen=fallen)
+        return parts
 
-    def _live_events(self) -> NDArray[np.bool_]:
+    def _take_places(self, slot: int, room: int) -> None:
+        lists, memory = self._memory.lists, self._memory
+        if memory.meter[USED] + room > len(memory.mark):
+            length = 2 * (int((lists["limit"] + 1)[lists["k"] > 0].sum()) + room)
+            lists["start"][slot] = 0
+            views = np.zeros(length), np.zeros(length, np.int64), np.zeros(length, np.int64)
+            repack_views(memory, *views)
+            self._memory = memory._replace(distance=views[0], mark=views[1], leaves=views[2])
+        else:
+            lists["start"][slot] = memory.meter[USED]
+            memory.meter[USED] += room
+
+    def _widen_slots(self, length: int) -> None:
+        memory, more = self._memory, np.full(length - len(self._memory.lists), NEVER)
+        blocks = np.full(len(more) // BLOCK, NEVER)
+        self._memory = memory._replace(
+            lists=padded(memory.lists, length),
+            instant_due=np.concatenate([memory.instant_due, more]),
+            number_due=np.concatenate([memory.number_due, more]),
+            instant_first=np.concatenate([memory.instant_first, blocks]),
+            number_first=np.concatenate([memory.number_first, blocks]),
+        )
+
+    def _forget_events(self, wanted: int, wanted_bytes: int) -> int:
+        memory, used = self._memory, self._is_live()
+        mark_near_events(memory, used)
+        rename_near_events(memory, np.cumsum(used) - 1)
+        events, id_bytes = packed_events(memory.events, memory.id_bytes, used, wanted, wanted_bytes)
+        kept = int(np.count_nonzero(used))
+        points = np.zeros((len(memory.points), len(events) + LANES))
+        points[:, :kept] = memory.points[:, : len(used)][:, used]
+        sought, squares = np.zeros(len(events) + LANES, np.int32), np.zeros(len(events) + LANES)
+        memory.meter[GRIDDED] = 0
+        grid = grid_of(points, 0, 0)
+        self._memory = memory._replace(
+            events=events, id_bytes=id_bytes, points=points, grid=grid, sought=sought, sought_squares=squares
+        )
+        return kept
+
+    def _is_live(self) -> NDArray[np.bool_]:
         """What the widest windows hold: a refill may want it."""
         memory = self._memory
         stored = memory.events[: memory.meter[STORED]]
         clock, number = max(int(memory.meter[CLOCK]), -(2**61)), int(memory.meter[NUMBER])
         live = np.zeros(len(stored), np.bool_)
         for field, seen, now in (("counted", "number", number), ("duration", "time", clock)):
-            spans = memory.lists[field][(memory.lists["near"] == 1) & (memory.lists[field] != NEVER)]
+            spans = memory.lists[field][(memory.lists["k"] != 0) & (memory.lists[field] != NEVER)]
             if len(spans):
                 live |= stored[seen] > now - int(spans.max())
         return live & (stored["expires"] > clock)
 
     def _all_live(self, slot: int, now: int) -> list[tuple[int, float]]:
-        """(event, relevance) of every published event that is a candidate of the slot at `now`, found without its view."""
-        memory = self._memory
+        """(event, distance) of every published event that is a candidate of the slot at `now`, found without its view."""
+        memory, own = self._memory, self._memory.lists[slot]
         stored = memory.events[: memory.meter[STORED]]
-        own = memory.lists[slot]
         published = (own["after"] < stored["number"]) & (stored["number"] <= memory.meter[NUMBER]) & (stored["time"] > own["since"])
-        result = []
-        for event in np.flatnonzero(published).tolist():
-            instant, number = leaving(memory.lists[slot], memory.events[event])
-            if instant > now and number > memory.meter[NUMBER]:
-                result.append((event, -float(np.sqrt(squared_distance(memory.points, memory.centre, memory.weight, slot, event)))))
-        return result
+        if own["counted"] != NEVER:
+            published &= stored["number"] > memory.meter[NUMBER] - own["counted"]
+        if own["duration"] != NEVER:
+            published &= stored["time"] > max(now, -(2**61)) - own["duration"]
+        published &= (stored["expires"] > now) & ~np.isnan(memory.points[:, : len(stored)]).any(axis=0)
+        return [(event, self._distance(slot, event)) for event in np.flatnonzero(published).tolist()]
 
     def _store_saved(self, events: Sequence[Sequence[Any]]) -> dict[int, int]:
         """Take back live events; their handles by publication number."""
@@ -247,14 +410,35 @@ class BallWindows(RankedLists):
 
     def _take_back(self, slot: int, candidates: Sequence[Sequence[Any]], handles: Mapping[int, int]) -> None:
         """A bounded queue takes its saved candidates; an exact list takes them as told, and its view from the live events."""
-        lists = self._memory.lists
-        if lists["k"][slot] in (0, ALL):
+        memory, own = self._memory, self._memory.lists[slot]
+        if own["k"] in (0, ALL):
             return
-        self._put_candidates(slot, candidates, handles, int(lists["limit"][slot]) + len(candidates) + 8)
-        if lists["bounded"][slot]:
-            lists["viewed"][slot] = len(candidates)
+        if own["bounded"]:
+            for at, (_, relevance, _, _, number, told) in enumerate(candidates, int(own["start"])):
+                memory.distance[at], memory.mark[at] = -relevance, 2 * handles[number] + told
+                memory.leaves[at] = leaving(own, memory.events, handles[number])
+            memory.lists["viewed"][slot] = len(candidates)
         else:
-            refill_near(self._memory, slot)
-        watch(self._memory, slot)
-        memory = self._memory
-        set_radius(memory.lists[slot], memory.pool, memory.radius, memory.raised, memory.meter, slot)
+            self._fall_again(slot, [handles[candidate[4]] for candidate in candidates])
+            refill(self._memory, np.int64(slot))
+        watch(self._memory, np.int64(slot))
+        spread(self._memory, np.int64(slot))
+
+    def _fall_again(self, slot: int, events: Sequence[int]) -> None:
+        while self._memory.meter[FALLEN_USED] + len(events) > len(self._memory.fallen):
+            self._memory = self._memory._replace(fallen=padded(self._memory.fallen, 2 * len(self._memory.fallen) + len(events)))
+        memory, used = self._memory, int(self._memory.meter[FALLEN_USED])
+        memory.fallen[used : used + len(events)] = events
+        for field, value in (("fallen_start", used), ("fallen_room", len(events)), ("fallen", len(events))):
+            memory.lists[field][slot] = value
+        memory.meter[FALLEN_USED] += len(events)
+
+
+def view_of(k: int) -> int:
+    """The longest view of an exact list: long enough that refills are rare, short enough that few events touch it."""
+    return k + k // 2 + 10
+
+
+def joined(columns: Sequence[EntryColumns]) -> EntryColumns:
+    slot, event, *rest = zip(*columns, strict=True)
+    return EntryColumns(np.concatenate(slot), pa.concat_arrays(event), *(np.concatenate(arrays) for arrays in rest))

@@ -17,8 +17,6 @@ from tidings.engine.window_memory import BEGINNING, CLOCK, NEVER, NONE, NUMBER, 
 @borrowing_kernel
 def insert(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevance: float) -> Any:
     """Put the event among the slot's candidates: its position in the view, or NONE below it. There must be room for one."""
-    if own.near and not own.bounded:
-        return insert_near(own, pool, events, ids, event, relevance)
     if own.size > own.viewed or own.viewed == own.limit:
         last = own.start + own.viewed - 1
         if own.viewed == 0 or not before(events, ids, relevance, event, pool[last].relevance, np.int64(pool[last].event)):
@@ -31,23 +29,6 @@ def insert(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevance: fl
     if own.bounded:
         own.size = own.viewed
     return position
-
-
-@borrowing_kernel
-def insert_near(own: Any, pool: Any, events: Any, ids: Any, event: Any, relevance: float) -> Any:
-    """As `insert`, where the view is all that is kept: what falls off becomes the edge, and is remembered only if it was told."""
-    if own.edge != NONE and not before(events, ids, relevance, event, own.edge_relevance, own.edge):
-        return NONE
-    position = rank_in_view(own, pool, events, ids, event, relevance)
-    if own.viewed <= own.limit:
-        return position
-    own.viewed = own.limit
-    fallen = own.start + own.limit
-    own.edge, own.edge_relevance = np.int64(pool[fallen].event), pool[fallen].relevance
-    if not pool[fallen].told:
-        own.size -= 1
-        move(pool, own.start + own.size, fallen)
-    return position if position < own.limit else NONE
 
 
 @borrowing_kernel
@@ -148,14 +129,6 @@ def replace_first(smallest_first: Any, value: int) -> None:
     smallest_first[i] = value
 
 
-@inlined
-def is_full(own: Any) -> bool:
-    """Whether the slot lacks places for one more; a near slot keeps enough for a whole view, which a refill writes."""
-    if own.near and not own.bounded:
-        return bool(own.limit + (own.size - own.viewed) + 2 > own.room)
-    return bool(own.size == own.room)
-
-
 @kernel
 def make_room(m: Any, slot: Any) -> bool:
     """Places for one more: by pruning, else by moving to twice the places at the end of the pool; False when the pool is full."""
@@ -163,15 +136,9 @@ def make_room(m: Any, slot: Any) -> bool:
     wider = max(8, 2 * own.room)
     if own.bounded:
         wider = min(wider, own.limit + 1)
-    elif own.near:
-        wider = max(wider, own.limit + own.limit // 2 + 16)
     if meter[USED] + wider > pool.size:
         return False
-    if own.near and not own.bounded:
-        sweep(own, m.pool, m.events, m.meter)
-        if own.limit + 2 * (own.size - own.viewed) + 2 <= own.room:
-            return True
-    elif not own.bounded and own.room > 0:
+    if not own.bounded and own.room > 0:
         prune(m, slot)
         if 2 * own.size <= own.room:
             return True
@@ -216,6 +183,12 @@ def before(events: Any, ids: Any, relevance: float, event: Any, other_relevance:
     """Whether an event ranks before another: relevance desc, time asc, id asc, number asc."""
     if relevance != other_relevance:
         return relevance > other_relevance
+    return earlier(events, ids, event, other)
+
+
+@borrowing_kernel
+def earlier(events: Any, ids: Any, event: Any, other: Any) -> bool:
+    """Whether an event ranks before another that is as relevant."""
     if events[event].time != events[other].time:
         return bool(events[event].time < events[other].time)
     i, j = events[event].id_start, events[other].id_start

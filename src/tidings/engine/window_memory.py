@@ -23,18 +23,11 @@ than thirty plain arrays would.
 | `lists.start`, `room`        | n, int64     | its places are [start, start + room) |
 | `lists.viewed`, `size`       | n, int64     | up to start + viewed the view, best first; from there to start + size the reserve |
 | `lists.changed`              | n, int64     | 1: touched since last asked |
-| `lists.near`                 | n, int64     | 1: the list of an ideal point, see `window_near` |
-| `lists.edge`                 | n, int64     | near: the best event that fell off the view; NONE: all that live are in it |
-| `lists.edge_relevance`       | n, float64   | of that event |
-| `points`                     | d x e, f8    | near: where each event lies |
-| `centre`, `weight`           | n x d, f8    | near: the ideal points and the weight of each dimension |
-| `radius`                     | n, float64   | near: how far an event may lie and still change the list |
-| `raised`                     | n, int32     | near: the slots whose radius has grown, the first meter[RAISED] |
 | `pool.relevance`, `event`    | c, f8 and i4 | a candidate and its event's handle |
 | `pool.told`                  | c, int32     | 1: has been notified |
 | `instants`, `numbers`        | n, records   | indexed heaps: nobody watched leaves before `key`; `place` inverts `heap` |
 | `out.*`                      | -            | notifications of this pass, in order of `at` |
-| `meter`                      | 13, int64    | counters, and the place where a pass that ran out of room resumes |
+| `meter`                      | 15, int64    | counters, and the place where a pass that ran out of room resumes |
 
 Invariants. Everything in the view ranks before everything in the reserve. Exact lists: a reserve is empty or the view holds at
 least k; the first k of the view are alive; `key` is at most their first leaving. Bounded lists have no reserve and watch the
@@ -70,17 +63,20 @@ ENTERED: Any = np.int64(0)
 PROMOTED: Any = np.int64(1)
 UNRANKED: Any = np.int64(0)
 DONE, OUT_FULL, POOL_FULL = 0, 1, 2
-CLOCK, NUMBER, USED, WRITTEN, ROW, PAIR, JOINING, REFILLS, PRUNES, TOUCHED, SLOT, RAISED, STORED = range(13)
-METERS = 13
+CLOCK, NUMBER, USED, WRITTEN, ROW, PAIR, JOINING, REFILLS, PRUNES, TOUCHED, STORED, SLOT, FOUND, FALLEN_USED, GRIDDED = range(15)
+METERS = 15
+"""The last four are of `near_memory` alone."""
 
 Records = NDArray[np.void]
 
 EVENT = np.dtype([("time", "i8"), ("expires", "i8"), ("number", "i8"), ("id_start", "i8"), ("id_end", "i8")])
-LIST_FIELDS = "k duration counted since after limit bounded start room viewed size changed near edge"
-LIST = np.dtype([*((name, "i8") for name in LIST_FIELDS.split()), ("edge_relevance", "f8")])
+LIST_FIELDS = "k duration counted since after limit bounded start room viewed size changed"
+LIST = np.dtype([(name, "i8") for name in LIST_FIELDS.split()])
 CANDIDATE = np.dtype([("relevance", "f8"), ("event", "i4"), ("told", "i4")])
 DEADLINE = np.dtype([("key", "i8"), ("heap", "i8"), ("place", "i8")])
-NOTICE = np.dtype([("slot", "i4"), ("event", "i4"), ("relevance", "f8"), ("rank", "i8"), ("why", "i8"), ("at", "i8")])
+NOTICE = np.dtype(
+    [("slot", "i4"), ("event", "i4"), ("relevance", "f8"), ("rank", "i4"), ("why", "i4"), ("at", "i8"), ("number", "i8")]
+)
 
 
 class Memory(NamedTuple):
@@ -91,11 +87,6 @@ class Memory(NamedTuple):
     instants: Records
     numbers: Records
     out: Records
-    points: NDArray[np.float64]
-    centre: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    radius: NDArray[np.float64]
-    raised: NDArray[np.int32]
     meter: NDArray[np.int64]
 
 
@@ -106,10 +97,8 @@ def deadlines(n: int) -> Records:
     return result
 
 
-def empty_memory(dimensions: int = 0) -> Memory:
+def empty_memory() -> Memory:
     """Small on purpose: every array grows by doubling, so a topic without windows costs a few kilobytes."""
-    meter = np.zeros(METERS, np.int64)
-    meter[CLOCK] = BEGINNING
     return Memory(
         np.zeros(16, EVENT),
         np.zeros(256, np.uint8),
@@ -118,13 +107,14 @@ def empty_memory(dimensions: int = 0) -> Memory:
         deadlines(8),
         deadlines(8),
         np.zeros(64, NOTICE),
-        np.zeros((dimensions, 16)),
-        np.zeros((8, dimensions)),
-        np.ones((8, dimensions)),
-        np.full(8, -np.inf),
-        np.zeros(8, np.int32),
-        meter,
+        new_meter(),
     )
+
+
+def new_meter() -> NDArray[np.int64]:
+    meter = np.zeros(METERS, np.int64)
+    meter[CLOCK] = BEGINNING
+    return meter
 
 
 def padded(array: NDArray[Any], length: int) -> NDArray[Any]:
@@ -141,30 +131,23 @@ def widened(old: Records, length: int) -> Records:
     return new
 
 
-def collect_events(m: Memory, live: NDArray[np.bool_], wanted: int, wanted_bytes: int) -> tuple[Memory, int]:
-    """Forget events that are neither `live` nor a candidate, with places for as many as stay and those wanted; how many stay."""
-    used = live.astype(np.uint8)
-    mark_events(m, used)
-    rename_events(m, np.cumsum(used, dtype=np.int64) - 1)
-    kept = m.events[: len(live)][used == 1]
+def packed_events(
+    events: Records, id_bytes: NDArray[np.uint8], used: NDArray[np.bool_], wanted: int, wanted_bytes: int
+) -> tuple[Records, NDArray[np.uint8]]:
+    """The events that are `used`, with places for as many again and those wanted, and their ids."""
+    kept = events[: len(used)][used]
     lengths = kept["id_end"] - kept["id_start"]
     ends = np.cumsum(lengths)
     total = int(lengths.sum())
-    id_bytes = m.id_bytes[np.repeat(kept["id_end"] - ends, lengths) + np.arange(total)]
+    ids = id_bytes[np.repeat(kept["id_end"] - ends, lengths) + np.arange(total)]
     kept["id_start"], kept["id_end"] = ends - lengths, ends
-    length = 2 * (len(kept) + wanted) + 16
-    points = np.zeros((len(m.points), length))
-    points[:, : len(kept)] = m.points[:, : len(live)][:, used == 1]
-    id_bytes = padded(id_bytes, 2 * (total + wanted_bytes) + 256)
-    return m._replace(events=padded(kept, length), id_bytes=id_bytes, points=points), len(kept)
+    return padded(kept, 2 * (len(kept) + wanted) + 16), padded(ids, 2 * (total + wanted_bytes) + 256)
 
 
 @kernel
 def mark_events(m: Any, used: Any) -> None:
-    """used[event] = 1 for every event that some candidate or edge refers to."""
+    """used[event] = 1 for every event that some candidate refers to."""
     for slot in range(m.lists.size):
-        if m.lists[slot].near and m.lists[slot].edge != NONE:
-            used[m.lists[slot].edge] = 1
         for place in range(m.lists[slot].start, m.lists[slot].start + m.lists[slot].size):
             used[m.pool[place].event] = 1
 
@@ -172,8 +155,6 @@ def mark_events(m: Any, used: Any) -> None:
 @kernel
 def rename_events(m: Any, new_name: Any) -> None:
     for slot in range(m.lists.size):
-        if m.lists[slot].near and m.lists[slot].edge != NONE:
-            m.lists[slot].edge = new_name[m.lists[slot].edge]
         for place in range(m.lists[slot].start, m.lists[slot].start + m.lists[slot].size):
             m.pool[place].event = new_name[m.pool[place].event]
 

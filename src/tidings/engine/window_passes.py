@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tidings._jit import borrowing_kernel, inlined
-from tidings.engine.window_lists import insert, is_full, leaving, make_room, purge, refill, watch, watch_one
+from tidings.engine.window_lists import insert, leaving, make_room, purge, refill, watch, watch_one
 from tidings.engine.window_memory import (
     ALL,
     CLOCK,
@@ -31,7 +31,6 @@ from tidings.engine.window_memory import (
     UNRANKED,
     WRITTEN,
 )
-from tidings.engine.window_near import refill_near, set_radius, squared_distance
 
 
 @borrowing_kernel
@@ -97,7 +96,7 @@ def join(m: Any, slot: Any, event: Any, relevance: float) -> bool:
     if k == ALL:
         tell(m.out, m.meter, slot, event, relevance, UNRANKED, ENTERED)
         return True
-    if is_full(own) and not make_room(m, slot):
+    if own.size == own.room and not make_room(m, slot):
         return False
     own.changed = 1
     m.meter[TOUCHED] += 1
@@ -112,8 +111,6 @@ def join(m: Any, slot: Any, event: Any, relevance: float) -> bool:
         tell(m.out, m.meter, slot, event, relevance, position + 1, ENTERED)
     if 0 <= position < k or (position != NONE and own.bounded):
         watch_one(own, m.events[event], m.instants, m.numbers, slot)
-    if own.near:
-        set_radius(own, m.pool, m.radius, m.raised, m.meter, slot)
     return True
 
 
@@ -126,16 +123,11 @@ def competes(own: Any, published: Any, meter: Any) -> bool:
 
 @borrowing_kernel
 def leave(m: Any, slot: Any, event: Any) -> None:
-    """A deadline of the slot has come, by the clock or by the publication of `event`, which may lie beyond a near slot's radius.
-
-    It then takes the place that has become free in a bounded queue; an exact list finds it in a refill, if it needs one.
-    """
+    """A deadline of the slot has come, by the clock or by the publication of `event`, which does not concern it."""
     own = m.lists[slot]
     own.changed = 1
     m.meter[TOUCHED] += 1
     purge(own, m.pool, m.events, m.meter)
-    if event != NONE and own.near and own.bounded and competes(own, m.events[event], m.meter):
-        insert(own, m.pool, m.events, m.id_bytes, event, -np.sqrt(squared_distance(m.points, m.centre, m.weight, slot, event)))
     look(m, slot, event)
 
 
@@ -144,10 +136,7 @@ def look(m: Any, slot: Any, event: Any) -> None:
     """Some have left: notify whoever stands in the list for the first time; `event` has just been published."""
     own, pool = m.lists[slot], m.pool
     start, k = own.start, own.k
-    if own.near and not own.bounded:
-        if own.viewed < k and own.edge != NONE:
-            refill_near(m, slot)
-    elif own.viewed < k and own.size > own.viewed:
+    if own.viewed < k and own.size > own.viewed:
         refill(m, slot)
     for rank in range(min(k, own.viewed)):
         place = start + rank
@@ -156,8 +145,6 @@ def look(m: Any, slot: Any, event: Any) -> None:
             why = ENTERED if np.int64(pool[place].event) == event else PROMOTED
             tell(m.out, m.meter, slot, np.int64(pool[place].event), pool[place].relevance, rank + 1, why)
     watch(m, slot)
-    if own.near:
-        set_radius(own, m.pool, m.radius, m.raised, m.meter, slot)
 
 
 @inlined
@@ -169,5 +156,6 @@ def can_tell(own: Any, out: Any, meter: Any) -> bool:
 @inlined
 def tell(out: Any, meter: Any, slot: Any, event: Any, relevance: float, rank: Any, why: Any) -> None:
     row = out[meter[WRITTEN]]
-    row.slot, row.event, row.relevance, row.rank, row.why, row.at = slot, event, relevance, rank, why, meter[CLOCK]
+    row.slot, row.event, row.relevance, row.rank, row.why = slot, event, relevance, rank, why
+    row.at, row.number = meter[CLOCK], meter[NUMBER]
     meter[WRITTEN] += 1

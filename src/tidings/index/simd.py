@@ -12,6 +12,7 @@
 | `bits_of_single(x)` and so on  | the bits of a float as a signed integer of its size, and back                    |
 | `wide(x)`                      | the number as int64, by truncation                                              |
 | `prefetch(array, at)`          | nothing; asks the memory for element `at`, which need not exist                 |
+| `slide(array, at, to, n)`      | nothing; array[to : to + n] = array[at : at + n], which may overlap             |
 
 Arrays are contiguous, with at least at + 64 elements: nothing is checked. `lo` and `hi` are float32 in `hit64`; in `overlap64`
 they, `a` and `b` are all of one type, floats or signed integers. Written as vector IR, so every target of LLVM gets its own
@@ -152,6 +153,16 @@ def _prefetch(typing_context: Any, array: Any, at: Any) -> Any:
     return types.void(array, types.intp), generate
 
 
+def _slide(typing_context: Any, array: Any, at: Any, to: Any, n: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = arrayobj.make_array(signature.args[0])(context, builder, value=arguments[0]).data
+        source, target = (builder.gep(data, [arguments[i]]) for i in (1, 2))
+        cgutils.raw_memmove(builder, target, source, arguments[3], signature.args[0].dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, types.intp), generate
+
+
 @inlined
 def wide(number: Any) -> int:
     return np.int64(number)  # type: ignore[return-value]
@@ -170,3 +181,4 @@ single_of_bits: Callable[[np.int32], np.float32] = _reinterpret(types.int32, typ
 bits_of_double: Callable[[float], int] = _reinterpret(types.float64, types.int64)
 double_of_bits: Callable[[int], float] = _reinterpret(types.int64, types.float64)
 prefetch: Callable[[Array, int], None] = intrinsic(_prefetch)
+slide: Callable[[Array, int, int, int], None] = intrinsic(_slide)

@@ -1,0 +1,168 @@
+"""The memory behind `BallWindows`: lists of ideal points, which every event concerns.
+
+Relevance is minus the weighted distance to the slot's centre. Nothing is kept of an event that cannot enter the *view*: the view
+is complete up to its *edge*, so every live event that ranks before the edge is in it. When fewer than k are left, it is filled
+again from the points of all stored events. What was told and then fell off the view is remembered as *fallen*, so that it is not
+told again when a refill brings it back. Best first means (distance asc, time asc, id asc, number asc), which is total.
+
+Layout. n subscriptions (slots), e events (handles, ascending by publication number), v places of views, f of fallen, blocks of 64
+slots. NEVER is the largest int64, NONE is -1.
+
+| array                          | shape, dtype | meaning |
+|--------------------------------|--------------|---------|
+| `events`, `id_bytes`           | e, records   | as in `window_memory` |
+| `points`                       | d x e + 64   | where each event lies, f8; NaN for one that concerns nobody |
+| `lists.k`                      | n, int64     | 0: hears nothing (also a free slot); ALL: hears everything and keeps nothing |
+| `lists.duration`, `counted`    | n, int64     | the window; NEVER where it has no such side |
+| `lists.since`, `after`         | n, int64     | candidates are younger than the activation, and have greater numbers |
+| `lists.limit`                  | n, int64     | the longest view |
+| `lists.bounded`                | n, int64     | 1: probabilistic queue, what falls off the view is forgotten |
+| `lists.start`, `viewed`        | n, int64     | the view, best first, is [start, start + viewed); limit + 1 places are its own |
+| `lists.edge`, `edge_distance`  | n, i8 and f8 | the best event that fell off the view; NONE: all that live are in it |
+| `lists.fallen_start`, `fallen` | n, int64     | its fallen are [fallen_start, fallen_start + fallen), room for `fallen_room` |
+| `lists.changed`                | n, int64     | 1: touched since last asked |
+| `distance`                     | v, float64   | of a candidate |
+| `mark`                         | v, int64     | twice its event's handle, plus 1 once it has been told |
+| `leaves`                       | v, int64     | the instant at which it is no longer a candidate, NEVER for none |
+| `fallen`                       | f, int32     | handles of events that were told and are not in the view |
+| `instant_due`, `number_due`    | n, int64     | nobody watched leaves before; n is a multiple of 64 |
+| `instant_first`, `number_first`| n / 64, int64| at most the least due of the block's slots |
+| `balls`                        | -            | the arrays of `index.ball_index`: centres, weights and radii of the slots |
+| `grid`                         | -            | `index.point_grid` over the events up to handle meter[GRIDDED] |
+| `point`                        | d, f8        | room for the event that is being published |
+| `hits`, `squares`              | -, i4 and f8 | room for what one question finds: balls of an event, or rows of a batch |
+| `sought`, `sought_squares`     | e + 64       | room for what a refill finds, i4 and f8 |
+| `out.*`                        | -            | notifications of this pass; `number` is the count of publications at that time |
+| `meter`                        | int64        | counters, and the place where a pass that ran out of room resumes |
+
+Invariants. The first k of a view are alive and told; `*_due` is at most their first leaving (of the whole view in bounded
+queues). Exact lists: a view shorter than k has no edge. A ball's radius says how far an event may lie and still change the list:
+the edge's distance, or that of the last in a full bounded queue, or infinite while everything fits.
+
+Cost of a match within the radius: a binary search and a shift of at most `limit` places; a leaver is one pass over the view; a
+refill looks at the stored events around the centre through a grid. Nothing is spent on the others.
+
+Deviations. Queues are sorted arrays, not two linked lists; exact lists keep a short view and no k-skyband.
+
+[topkw, Sections 2 to 4]
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings._jit import kernel
+from tidings.engine.window_memory import EVENT, FALLEN_USED, NEVER, NONE, NOTICE, USED, Records, new_meter
+from tidings.index.ball_index import Balls
+from tidings.index.point_grid import PointGrid, empty_grid
+from tidings.index.simd import LANES
+
+BLOCK = 64
+LIST_FIELDS = "k duration counted since after limit bounded start viewed edge fallen_start fallen_room fallen changed"
+NEAR_LIST = np.dtype([*((name, "i8") for name in LIST_FIELDS.split()), ("edge_distance", "f8")])
+
+
+class NearMemory(NamedTuple):
+    events: Records
+    id_bytes: NDArray[np.uint8]
+    points: NDArray[np.float64]
+    lists: Records
+    distance: NDArray[np.float64]
+    mark: NDArray[np.int64]
+    leaves: NDArray[np.int64]
+    fallen: NDArray[np.int32]
+    instant_due: NDArray[np.int64]
+    number_due: NDArray[np.int64]
+    instant_first: NDArray[np.int64]
+    number_first: NDArray[np.int64]
+    balls: Balls
+    grid: PointGrid
+    point: NDArray[np.float64]
+    hits: NDArray[np.int32]
+    squares: NDArray[np.float64]
+    sought: NDArray[np.int32]
+    sought_squares: NDArray[np.float64]
+    out: Records
+    meter: NDArray[np.int64]
+
+
+def empty_near_memory(balls: Balls) -> NearMemory:
+    dimensions, room = len(balls.centre), 16
+    return NearMemory(
+        np.zeros(room, EVENT),
+        np.zeros(256, np.uint8),
+        np.zeros((dimensions, room + LANES)),
+        np.zeros(BLOCK, NEAR_LIST),
+        np.zeros(room),
+        np.zeros(room, np.int64),
+        np.zeros(room, np.int64),
+        np.zeros(room, np.int32),
+        np.full(BLOCK, NEVER),
+        np.full(BLOCK, NEVER),
+        np.full(1, NEVER),
+        np.full(1, NEVER),
+        balls,
+        empty_grid(dimensions),
+        np.zeros(dimensions),
+        np.zeros(room, np.int32),
+        np.zeros(room),
+        np.zeros(room + LANES, np.int32),
+        np.zeros(room + LANES),
+        np.zeros(64, NOTICE),
+        new_meter(),
+    )
+
+
+@kernel
+def mark_near_events(m: Any, used: Any) -> None:
+    """used[event] = 1 for every event that some view, fallen or edge refers to."""
+    for slot in range(m.lists.size):
+        own = m.lists[slot]
+        if own.k > 0 and own.edge != NONE:
+            used[own.edge] = 1
+        for at in range(own.start, own.start + own.viewed):
+            used[m.mark[at] >> 1] = 1
+        for at in range(own.fallen_start, own.fallen_start + own.fallen):
+            used[m.fallen[at]] = 1
+
+
+@kernel
+def rename_near_events(m: Any, new_name: Any) -> None:
+    for slot in range(m.lists.size):
+        own = m.lists[slot]
+        if own.k > 0 and own.edge != NONE:
+            own.edge = new_name[own.edge]
+        for at in range(own.start, own.start + own.viewed):
+            m.mark[at] = 2 * new_name[m.mark[at] >> 1] + (m.mark[at] & 1)
+        for at in range(own.fallen_start, own.fallen_start + own.fallen):
+            m.fallen[at] = new_name[m.fallen[at]]
+
+
+@kernel
+def repack_views(m: Any, distance: Any, mark: Any, leaves: Any) -> None:
+    """Copy every view to the front of other arrays, without the gaps."""
+    used = 0
+    for slot in range(m.lists.size):
+        own = m.lists[slot]
+        if own.k > 0:
+            for i in range(own.viewed):
+                distance[used + i], mark[used + i] = m.distance[own.start + i], m.mark[own.start + i]
+                leaves[used + i] = m.leaves[own.start + i]
+            own.start = used
+            used += own.limit + 1
+    m.meter[USED] = used
+
+
+@kernel
+def repack_fallen(m: Any, fallen: Any) -> None:
+    used = 0
+    for slot in range(m.lists.size):
+        own = m.lists[slot]
+        for i in range(own.fallen):
+            fallen[used + i] = m.fallen[own.fallen_start + i]
+        own.fallen_start = used
+        used += own.fallen_room
+    m.meter[FALLEN_USED] = used

@@ -1,0 +1,120 @@
+"""Which of many points lie near a centre? A grid over a snapshot of points, rebuilt from scratch whenever it is wanted fresh.
+
+Layout, r points (a range of columns of the caller's d x e array), c cells over the first two dimensions:
+
+| array    | shape, dtype | meaning                                                                |
+|----------|--------------|------------------------------------------------------------------------|
+| `origin` | 2, f8        | the least coordinates in the first two dimensions                      |
+| `scale`  | 2, f8        | cells per unit; cell = floor((x - origin) * scale), clipped to the grid |
+| `sides`  | 2, int64     | cells along each of the two                                            |
+| `start`  | c + 1, int64 | cell x * sides[1] + y holds the positions [start, next start)           |
+| `row`    | r, int32     | the column at each position, ascending within a cell                   |
+| `points` | d x r, f8    | coordinates by position                                                |
+
+Points with a NaN are in no cell. Cost: a counting sort to build, O(r); a question looks at the cells under the ball's square, a
+run of positions for each x. More dimensions than two only thin out what is looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings._jit import inlined, kernel
+
+CELL_POINTS = 4
+
+
+class PointGrid(NamedTuple):
+    origin: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    sides: NDArray[np.int64]
+    start: NDArray[np.int64]
+    row: NDArray[np.int32]
+    points: NDArray[np.float64]
+
+    def check(self, points: NDArray[np.float64], first: int, last: int) -> None:
+        whole = np.flatnonzero(~np.isnan(points[:, first:last]).any(axis=0)) + first
+        assert np.array_equal(np.sort(self.row[: self.start[-1]]), whole)
+        assert np.array_equal(self.points[:, : self.start[-1]], points[:, self.row[: self.start[-1]]])
+
+
+def empty_grid(dimensions: int) -> PointGrid:
+    return grid_of(np.zeros((dimensions, 0)), 0, 0)
+
+
+def grid_of(points: NDArray[np.float64], first: int, last: int) -> PointGrid:
+    """The grid of the columns [first, last)."""
+    count = last - first
+    cells = max(1, count // CELL_POINTS)
+    sides = np.array([max(1, int(cells**0.5))] * 2 if len(points) > 1 else [cells, 1], np.int64)
+    low, high = bounds(points, first, last)
+    extent = high - low
+    scale = np.divide(sides, extent, out=np.zeros(2), where=extent > 0.0)
+    start = np.zeros(int(sides.prod()) + 1, np.int64)
+    grid = PointGrid(low, scale, sides, start, np.empty(count, np.int32), np.empty((len(points), count)))
+    fill_grid(grid, points, first, last)
+    return grid
+
+
+@kernel
+def bounds(points: Any, first: int, last: int) -> tuple[Any, Any]:
+    """The least and greatest coordinates in the first two dimensions; NaN does not count, and nothing gives 0."""
+    low, high = np.zeros(2), np.zeros(2)
+    for d in range(min(2, points.shape[0])):
+        values = points[d, first:last]
+        least, most = np.inf, -np.inf
+        for value in values:
+            least = value if value < least else least
+            most = value if value > most else most
+        if least <= most:
+            low[d], high[d] = least, most
+    return low, high
+
+
+@kernel
+def fill_grid(grid: Any, points: Any, first: int, last: int) -> None:
+    """Count, sum up, and put each point at its place."""
+    cells = np.empty(last - first, np.int32)
+    start = grid.start
+    for column in range(first, last):
+        cell = cell_of(grid, points, column)
+        cells[column - first] = cell
+        if cell >= 0:
+            start[cell + 1] += 1
+    for cell in range(start.size - 1):
+        start[cell + 1] += start[cell]
+    free = start.copy()
+    for column in range(first, last):
+        cell = cells[column - first]
+        if cell >= 0:
+            at = free[cell]
+            free[cell] += 1
+            grid.row[at] = column
+            for d in range(points.shape[0]):
+                grid.points[d, at] = points[d, column]
+
+
+@inlined
+def cell_of(grid: Any, points: Any, column: int) -> int:
+    """-1 where a coordinate is NaN."""
+    cell = 0
+    for d in range(points.shape[0]):
+        value = points[d, column]
+        if np.isnan(value):
+            return -1
+        if d < 2:
+            step = min(int((value - grid.origin[d]) * grid.scale[d]), grid.sides[d] - 1)
+            cell = cell * grid.sides[1] + step if d == 1 else step
+    return cell * grid.sides[1] if points.shape[0] == 1 else cell
+
+
+@inlined
+def cell_range(grid: Any, d: int, centre: float, half: float) -> tuple[int, int]:
+    """The first and last cell along dimension d, of those there are, that can hold a point within `half` of the centre."""
+    last_cell = grid.sides[d] - 1
+    low = (centre - half - grid.origin[d]) * grid.scale[d]
+    high = (centre + half - grid.origin[d]) * grid.scale[d]
+    return int(min(max(np.floor(low), 0.0), float(last_cell))), int(min(max(np.floor(high), 0.0), float(last_cell)))
