@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import BulkError, EventError, SchemaError
-from tidings.model.event import TEXT_LIMIT, Event, EventReader, event_from_record, event_to_record, read_event, read_events
+from tidings.model.event import TEXT_LIMIT, Event, EventReader, read_event, read_events
+from tidings.model.event_record import event_from_record, event_to_record
 from tidings.model.schema import Category, Number, Place, Schema, Time, Words
 
 SCHEMA = Schema({"price": Number(0, 10_000), "brand": Category(), "place": Place(), "about": Words(), "made": Time()})

@@ -100,6 +100,26 @@ def events(draw: st.DrawFn) -> dict[str, object]:
     return event
 
 
+@st.composite
+def vague_events(draw: st.DrawFn) -> dict[str, object]:
+    """Events with ranges and uncertain values; chances are eighths, so expectations are exact."""
+    event = draw(events())
+    ranges = st.tuples(EIGHTHS, EIGHTHS).map(lambda pair: td.Between(min(pair), max(pair)))
+    chances = st.sampled_from([(1.0,), (0.5, 0.5), (0.25, 0.75), (1.0, 3.0, 4.0)])
+
+    def uncertain(values: st.SearchStrategy) -> st.SearchStrategy:
+        return chances.flatmap(
+            lambda weights: st.lists(values, min_size=len(weights), max_size=len(weights), unique=True).map(
+                lambda drawn: td.Uncertain(dict(zip(drawn, weights, strict=True)))
+            )
+        )
+
+    forms = {"price": st.one_of(ranges, uncertain(EIGHTHS)), "size": ranges, "brand": uncertain(BRANDS)}
+    for name in draw(st.lists(st.sampled_from([*forms]), min_size=1, unique=True)):
+        event[name] = draw(forms[name])
+    return event
+
+
 SCORES = st.one_of(st.integers(0, 3).map(float), st.just("1 + 0.5 * price"))
 
 
@@ -224,6 +244,27 @@ class TopicMachine(RuleBasedStateMachine):
         expected = [tuple(m) for event in batch for m in self.oracle.match(event, k, time=self.time * SECOND)]
         found = zip(*(table[c].to_pylist() for c in ("event", "subscription", "score")), strict=True)
         assert rounded(found) == rounded(expected)
+
+    @rule(event=vague_events(), k=st.one_of(st.none(), st.integers(0, 4)))
+    def match_vague(self, event, k) -> None:
+        expected = rounded(self.oracle.match(event, k, time=self.time * SECOND))
+        assert rounded(self.topic.match(event, k, time=self.time)) == expected
+        table = self.topic.match_batch([event], k, time=self.time)
+        assert rounded(zip(*(table[c].to_pylist() for c in ("event", "subscription", "score")), strict=True)) == expected
+
+    @rule(event=vague_events(), k=st.one_of(st.none(), st.integers(0, 4)), aggregate=st.sampled_from(["sum", "max", "min"]))
+    def match_vague_relaxed(self, event, k, aggregate) -> None:
+        found = self.topic.match(event, k, relaxed=True, aggregate=aggregate, time=self.time)
+        assert found == self.oracle.match_relaxed(event, k, aggregate, time=self.time * SECOND)
+
+    @rule(event=st.one_of(events(), vague_events()), id=IDS)
+    def explain(self, event, id) -> None:
+        self.topic.explain(event, time=self.time)
+        similar = id in self.oracle.subscriptions and self.oracle.subscriptions[id].similarity is not None
+        if id in self.oracle.subscriptions and not similar:
+            told = self.topic.explain(event, id, time=self.time)
+            scores = {m.subscription: m.score for m in self.oracle.match(event, time=self.time * SECOND)}
+            assert told.score == scores.get(id)
 
     @rule(event=events(), later=st.integers(0, 2))
     def publish(self, event, later) -> None:

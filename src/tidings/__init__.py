@@ -5,5 +5,20 @@ from tidings.engine.durable import open_topic as open
 from tidings.engine.results import Match, Notification
 from tidings.engine.topic import Topic
 from tidings.model.schema import Category, Number, Place, Schema, Time, Words
+from tidings.model.vague import Between, Uncertain
 
-__all__ = ["Category", "Match", "Notification", "Number", "Place", "Schema", "Time", "Topic", "Words", "errors", "open"]
+__all__ = [
+    "Between",
+    "Category",
+    "Match",
+    "Notification",
+    "Number",
+    "Place",
+    "Schema",
+    "Time",
+    "Topic",
+    "Uncertain",
+    "Words",
+    "errors",
+    "open",
+]

@@ -6,13 +6,18 @@ from dataclasses import dataclass, field
 
 from tidings.engine.matching import is_live
 from tidings.engine.names import ABSENT
+from tidings.engine.ranked_paths import Question, plan_for
+from tidings.engine.relaxed import RelaxedSegment
+from tidings.engine.similar import Similar
 from tidings.engine.store import Store
+from tidings.engine.vague_events import vague_list
 from tidings.engine.wording import range_in_words, value_in_words
 from tidings.model.arrays import EventColumns
 from tidings.model.clause import Clause, Values
 from tidings.model.event import Event
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
+from tidings.model.vague import Uncertain, worlds
 
 MEMTABLE = "memtable"
 
@@ -22,7 +27,8 @@ class Explanation:
     """`reason` is the first predicate that fails, clause by clause; None when the subscription matches.
 
     `home` is the access path that holds each clause, `reached` whether it gave that clause as an answer for this event. `steps`
-    counts what each step of matching left over, and `plans` says of each segment how it would find the k best and why.
+    counts what each step of matching left over, and `plans` says of each segment how it would find the k best, exact and relaxed,
+    with the price of each way.
     """
 
     event: str
@@ -38,7 +44,8 @@ class Explanation:
 
     def __str__(self) -> str:
         if self.subscription is None:
-            return f"event {self.event!r}: " + ", ".join(f"{count} {name}" for name, count in self.steps.items())
+            steps = ", ".join(f"{count} {name}" for name, count in self.steps.items())
+            return "\n".join([f"event {self.event!r}: {steps}", *self.plans])
         if not self.matched:
             return f"{self.subscription!r} does not match event {self.event!r}: {self.reason}"
         parts = " + ".join(f"{value:g} ({name})" for name, value in self.score_parts.items())
@@ -110,7 +117,7 @@ def locate(store: Store, columns: EventColumns, id: str) -> tuple[tuple[str, ...
     return (), ()
 
 
-def explain_event(store: Store, columns: EventColumns, event: Event, time: int) -> Explanation:
+def explain_event(store: Store, columns: EventColumns, event: Event, time: int, k: int) -> Explanation:
     """How many clauses there are, how many each home verified for the event, and how many subscriptions were left."""
     steps: dict[str, int] = {}
     plans = []
@@ -119,8 +126,9 @@ def explain_event(store: Store, columns: EventColumns, event: Event, time: int) 
         steps["subscriptions"] = len(store)
         steps["in the memtable"] = len(store.memtable)
     for segment in snapshot.segments:
-        why = segment.why_select(1)
-        plans.append("the k best in order of score" if why is None else f"all matches, then the k best: {why}")
+        plans.append(str(plan_for(segment, Question(columns, lambda _: event.values, k, snapshot.seq))))
+        relaxed = segment.made_aside(RelaxedSegment)
+        plans += [] if relaxed is None else [relaxed.explained(k)]
         for name, home in segment.homes.items():
             before = home.stats
             home.match_batch(columns, segment.died, snapshot.seq - segment.born)
@@ -130,3 +138,27 @@ def explain_event(store: Store, columns: EventColumns, event: Event, time: int) 
     found, fresh = store.match(columns, lambda _: event.values)
     steps["matches"] = sum(len(f.ordinal) for f in found) + sum(is_live(s, time) for _, s in fresh)
     return Explanation(event=event.id, steps=steps, plans=tuple(plans))
+
+
+def explain_vague(store: Store, similar: Similar, event: Event, subscription: Subscription | None, time: int) -> Explanation:
+    """Of an event with ranges or uncertain values: in which worlds a subscription matches, and what each adds to its score."""
+    ways = list(worlds(event.values))
+    if subscription is None:
+        matches = len(vague_list(store, similar, event, None, time))
+        steps = {"subscriptions": len(store), "worlds": len(ways), "matches": matches}
+        return Explanation(event=event.id, steps=steps, plans=("every world in full, then the k best by expected score",))
+    parts, reasons = {}, []
+    for chance, values in ways:
+        found = [failure(store.schema, clause, values) for clause in subscription.clauses]
+        world = ", ".join(f"{name} {values[name]}" for name, value in event.values.items() if isinstance(value, Uncertain))
+        if None in found and is_live(subscription, time):
+            parts[f"{chance:g}: {world}" if world else "base"] = chance * subscription.score_of(values)
+        reasons += [reason for reason in found if reason is not None]
+    return Explanation(
+        event=event.id,
+        subscription=subscription.id,
+        matched=bool(parts),
+        reason=None if parts else "; ".join(dict.fromkeys(reasons)) or "it has expired, or its filter can never match",
+        score=sum(parts.values()) if parts else None,
+        score_parts=parts,
+    )

@@ -61,6 +61,11 @@ def match_list(
             event, ordinal = unexpired(segment, ordinal, ordinal, time)
             score = scores(segment, event, ordinal, lambda _: values)
             matches += map(Match, [id] * len(ordinal), segment.names.take(ordinal), score.tolist())
+    return ordered(matches, k)
+
+
+def ordered(matches: list[Match], k: int | None) -> list[Match]:
+    """By id, or the k best by (score desc, id asc)."""
     if len(matches) < 2:
         return matches if k is None else matches[:k]
     if k is None:

@@ -14,7 +14,7 @@ from tidings.engine.publisher import Publisher
 from tidings.engine.registry import Registry
 from tidings.engine.rows import rows_of_batch
 from tidings.model.columns import subscriptions_from_arrow
-from tidings.model.event import event_from_record
+from tidings.model.event_record import event_from_record
 from tidings.model.subscription import from_record
 
 if TYPE_CHECKING:

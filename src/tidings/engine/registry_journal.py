@@ -14,7 +14,8 @@ from tidings.engine.publisher import Publisher
 from tidings.engine.recovery import restore_publisher
 from tidings.engine.registry import Registry, put_chunk, put_gone, put_subscriptions, set_meta
 from tidings.engine.results import Notification
-from tidings.model.event import Event, event_to_record
+from tidings.model.event import Event
+from tidings.model.event_record import event_to_record
 from tidings.model.subscription import Subscription, to_record
 
 if TYPE_CHECKING:

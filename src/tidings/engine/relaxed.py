@@ -1,8 +1,11 @@
 """Relaxed matching: at least one dimension holds, and the score is the aggregate of the weights of those that do.
 
 Each segment gets a `RelaxedIndex` when it is first asked, over its clauses as they are then; what is new is packed into a segment
-first. Subscriptions with a residue are few and are scored one by one, as are all when there is no k. A dimension's weight is the
-subscription's for that attribute, 1 if it gives none; a subscription of several clauses has the score of its best one.
+first. Subscriptions with a residue are few and are scored one by one. A dimension's weight is the subscription's for that
+attribute, 1 if it gives none; a subscription of several clauses has the score of its best one.
+
+The k best come by one of two paths, whichever is priced lower: a search in order of bounds, whose price is what searches for about
+as many have looked at so far in this segment; or the score of everybody, and the best of these.
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidings.engine.matching import ROW, best, table_of
+from tidings.engine.matching import ROW, best, ordered, table_of
 from tidings.engine.results import Match
 from tidings.engine.rows import WEIGHT
 from tidings.engine.segment import Segment, column_of
 from tidings.engine.store import Store
 from tidings.errors import SubscriptionError
-from tidings.index.relaxed import RelaxedIndex
+from tidings.index.relaxed import NOBODY, RelaxedIndex
+from tidings.index.relaxed_bounds import FANOUT
+from tidings.index.relaxed_terms import Alternatives, plain_event
 from tidings.model.arrays import EventColumns, Vocabularies, dimensions, encode_events
 from tidings.model.clause import Clause, Values
 from tidings.model.columns import EventBatch
@@ -30,14 +35,16 @@ from tidings.rank.aggregates import AGGREGATES, combined
 
 Scored = tuple[NDArray[np.int32], NDArray[np.float64]]
 """Ordinals, best first, and their scores."""
+SEARCHED, EVALUATED, GIVEN = 60.0, 25.0, 300.0
+"""Nanoseconds: a clause looked at by a search, its share of the nodes above it included; a clause scored in passing; an answer."""
 
 
 class RelaxedSegment:
     """The relaxed side of one segment: an index of the clauses without residue, and the subscriptions that have one."""
 
     def __init__(self, segment: Segment, vocabularies: Vocabularies) -> None:
-        self._segment = segment
-        schema, clauses = segment.schema, segment.columns()
+        self.schema = schema = segment.schema
+        clauses = segment.columns()
         apart = np.unique(clauses.owner[clauses.residue])
         indexed = gather_clauses(clauses, np.flatnonzero(~np.isin(clauses.owner, apart)))
         weight = {name: column_of(segment.table, name + WEIGHT, 1.0) for name in schema}
@@ -49,24 +56,55 @@ class RelaxedSegment:
             weight[schema.words][indexed.owner] if schema.words is not None else None,
         )
         self.apart = [(int(ordinal), segment.subscription(vocabularies, int(ordinal))) for ordinal in apart]
+        self.looked_at: dict[int, float] = {}
+        """by the bits of k: clauses that a search looked at, a moving average"""
 
-    def topk(self, events: EventColumns, row: int, values: Values, k: int, aggregate: str, snapshot: int, time: int) -> Scored:
-        """The k best live subscriptions of one event. The index does not know the dead, so it is asked for as many more."""
-        segment = self._segment
-        hidden = np.zeros(len(segment), np.bool_)
-        hidden[~segment.is_live(np.arange(len(segment)), snapshot)] = True
-        if segment.expires is not None:
-            hidden |= segment.expires <= time
-        words = events.word[events.word_start[row] : events.word_start[row + 1]]
-        wanted = min(k + int(hidden.sum()), len(segment))
-        ordinal, score = self.index.topk(events.value[row], wanted, aggregate, events.box[row], words)
-        kept = ~hidden[ordinal]
-        extra = [
-            (o, relaxed_score(segment.schema, s.clauses, s.weights, values, aggregate)) for o, s in self.apart if not hidden[o]
-        ]
-        more = [(o, score) for o, score in extra if score is not None]
-        ordinals = np.concatenate([ordinal[kept], np.array([o for o, _ in more], np.int32)])
-        scores = np.concatenate([score[kept], np.array([score for _, score in more], np.float64)])
+    def topk(self, event: Alternatives, values: Values, k: int, aggregate: str, hidden: NDArray[np.bool_]) -> Scored:
+        """The k best of one event but for those with `hidden`, which may be empty."""
+        prices = self.prices(k)
+        if prices["search"] <= prices["all"]:
+            ordinal, score, looked_at = self.index.search(event, k, aggregate, hidden)
+            before = self.looked_at.get(k.bit_length(), looked_at)
+            self.looked_at[k.bit_length()] = before + (looked_at - before) / 8
+        else:
+            ordinal, score = self.index.score_all(event, aggregate)
+            if hidden.size:
+                ordinal, score = ordinal[~hidden[ordinal]], score[~hidden[ordinal]]
+        return self._with_apart(ordinal, score, values, k, aggregate, hidden)
+
+    def prices(self, k: int) -> dict[str, float]:
+        """Nanoseconds an event, of a search and of scoring everybody."""
+        bits = k.bit_length()
+        known = min(self.looked_at, key=lambda other: abs(other - bits), default=None)
+        expected = FANOUT * k if known is None else self.looked_at[known] * 2.0 ** (bits - known)
+        wanted = min(k, len(self.index))
+        return {
+            "search": min(expected, len(self.index)) * SEARCHED + wanted * GIVEN,
+            "all": len(self.index) * EVALUATED + wanted * GIVEN,
+        }
+
+    def explained(self, k: int) -> str:
+        prices = self.prices(k)
+        search, everybody = f"search by bounds {prices['search'] / 1000:.3g} us", f"score everybody {prices['all'] / 1000:.3g} us"
+        chosen, other = (search, everybody) if prices["search"] <= prices["all"] else (everybody, search)
+        return f"relaxed: {chosen} ({other})"
+
+    def _with_apart(
+        self,
+        ordinal: NDArray[np.int32],
+        score: NDArray[np.float64],
+        values: Values,
+        k: int,
+        aggregate: str,
+        hidden: NDArray[np.bool_],
+    ) -> Scored:
+        more = []
+        for number, s in self.apart:
+            extra = None if hidden.size and hidden[number] else relaxed_score(self.schema, s.clauses, s.weights, values, aggregate)
+            if extra is not None:
+                more.append((number, extra))
+        ordinals = np.concatenate([ordinal, np.array([o for o, _ in more], np.int32)])
+        scores = np.concatenate([score, np.array([score for _, score in more], np.float64)])
         order = np.lexsort((ordinals, -scores))[:k]
         return ordinals[order], scores[order]
 
@@ -100,37 +138,58 @@ def relaxed_score(
     return max(scores, default=None)
 
 
-def _relaxed(
-    store: Store, events: EventColumns, values: Sequence[Values], k: int | None, aggregate: str, time: int
+def hidden_at(segment: Segment, snapshot: int, time: int) -> NDArray[np.bool_]:
+    """Whether each subscription is removed or has expired; empty when nobody is."""
+    hidden = ~segment.is_live(np.arange(len(segment)), snapshot) if len(segment.died) else NOBODY
+    if segment.expires is not None:
+        expired = segment.expires <= time
+        hidden = hidden | expired if hidden.size else expired
+    return hidden
+
+
+Asked = tuple[Alternatives, Values]
+"""An event as the index takes it, and its values for what the index does not know."""
+
+
+def relaxed_pairs(
+    store: Store, events: Sequence[Asked], k: int | None, aggregate: str, time: int
 ) -> Iterator[tuple[int, Segment, Scored]]:
+    """(place in `events`, segment, what it gives), of every event and segment."""
     if aggregate not in AGGREGATES:
         raise SubscriptionError(f"aggregate = {aggregate!r}: one of {', '.join(AGGREGATES)} is accepted")
     snapshot = store.packed()
     for segment in snapshot.segments:
-        side = segment.relaxed(store.vocabularies, RelaxedSegment)
-        for row in range(len(events)):
-            wanted = len(segment) if k is None else k
-            yield row, segment, side.topk(events, row, values[row], wanted, aggregate, snapshot.seq, time)
+        side = segment.aside(RelaxedSegment, store.vocabularies)
+        hidden = hidden_at(segment, snapshot.seq, time)
+        wanted = len(segment) if k is None else min(k, len(segment))
+        for row, (event, values) in enumerate(events):
+            yield row, segment, side.topk(event, values, wanted, aggregate, hidden)
 
 
-def relaxed_list(store: Store, event: Event, k: int | None, aggregate: str, time: int) -> list[Match]:
-    """The relaxed matches of one event: by id, or the k best by (score desc, id asc)."""
-    columns = encode_events(store.schema, store.vocabularies, [event.values])
+def plain_row(columns: EventColumns, row: int) -> Alternatives:
+    event: Alternatives = plain_event(
+        columns.value[row], columns.box[row], columns.word[columns.word_start[row] : columns.word_start[row + 1]]
+    )
+    return event
+
+
+def relaxed_list(store: Store, event: Event, k: int | None, aggregate: str, time: int, asked: Asked | None = None) -> list[Match]:
+    """The relaxed matches of one event: by id, or the k best by (score desc, id asc). `asked` is its form if it is not plain."""
+    if asked is None:
+        asked = plain_row(encode_events(store.schema, store.vocabularies, [event.values]), 0), event.values
     matches = [
         Match(event.id, id, score)
-        for _, segment, (ordinal, scores) in _relaxed(store, columns, [event.values], k, aggregate, time)
+        for _, segment, (ordinal, scores) in relaxed_pairs(store, [asked], k, aggregate, time)
         for id, score in zip(segment.names.take(ordinal), scores.tolist(), strict=True)
     ]
-    if k is None:
-        return sorted(matches, key=lambda match: match.subscription)
-    return sorted(matches, key=lambda match: (-match.score, match.subscription))[:k]
+    return ordered(matches, k)
 
 
 def relaxed_table(store: Store, batch: EventBatch, k: int | None, aggregate: str, time: int) -> pa.Table:
     """(event, subscription, score) of the relaxed matches of a batch."""
-    values = [batch.values(row) for row in range(len(batch))]
+    events = [(plain_row(batch.columns, row), batch.values(row)) for row in range(len(batch))]
     parts = [table_of(np.empty(0, np.int32), pa.array([], pa.string()), np.empty(0))]
-    for row, segment, (ordinal, scores) in _relaxed(store, batch.columns, values, k, aggregate, time):
+    for row, segment, (ordinal, scores) in relaxed_pairs(store, events, k, aggregate, time):
         parts.append(table_of(np.full(len(ordinal), row, np.int32), segment.names.strings.take(pa.array(ordinal)), scores))
     table = pa.concat_tables(parts).combine_chunks()
     table = best(table, k) if k is not None else table.sort_by([(ROW, "ascending"), ("subscription", "ascending")])

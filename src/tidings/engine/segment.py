@@ -49,7 +49,7 @@ NOBODY = np.empty(0, np.uint32)
 NEVER = 2**62
 NO_ORDINAL = np.empty(0, np.int32)
 _NOBODY = readonly(NOBODY)
-RelaxedSide = TypeVar("RelaxedSide")
+Aside = TypeVar("Aside")
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -71,7 +71,7 @@ class Segment:
         self.born = born
         self.died = NOBODY
         self.file: str | None = None
-        self._relaxed: Any = None
+        self._asides: dict[Any, Any] = {}
         self._residue_sources = residues
         self.names = Names(table["id"].chunk(0) if table["id"].num_chunks else pa.array([], pa.string()))
 
@@ -134,10 +134,14 @@ class Segment:
         given = [self.table[name].is_valid().to_numpy() for name in ("k", "window") if name in self.table.column_names]
         return np.logical_or.reduce(given) if given else None
 
-    @cached_property
-    def plain(self) -> bool:
-        """Whether matching needs nothing beyond the homes, and scores nothing beyond `score`."""
-        return not self._residue_sources and not self.formulas and self.expires is None
+    @property
+    def unconditional(self) -> bool:
+        """Whether matching needs nothing beyond the homes."""
+        return not self._residue_sources and self.expires is None
+
+    @property
+    def one_clause_each(self) -> bool:
+        return self._owner is None
 
     def clauses_of(self, ordinal: int) -> range:
         """The clauses of a subscription."""
@@ -151,12 +155,17 @@ class Segment:
         """Ordinals of the similarity subscriptions."""
         return np.flatnonzero(~np.isnan(column_of(self.table, "alpha", np.nan)))
 
-    def relaxed(self, vocabularies: Vocabularies, make: Callable[[Segment, Vocabularies], RelaxedSide]) -> RelaxedSide:
-        """The segment's index for relaxed matching, made when first asked for."""
-        if self._relaxed is None:
-            self._relaxed = make(self, vocabularies)
-        side: RelaxedSide = self._relaxed
-        return side
+    def aside(self, kind: Callable[..., Aside], *needs: Any) -> Aside:
+        """What is derived from the segment for one purpose, made when first asked for. Copies of a segment share it, so it may
+        keep nothing that a copy has of its own (`died`)."""
+        if kind not in self._asides:
+            self._asides[kind] = kind(self, *needs)
+        made: Aside = self._asides[kind]
+        return made
+
+    def made_aside(self, kind: type[Aside]) -> Aside | None:
+        """The same if it has been asked for before."""
+        return self._asides.get(kind)
 
     def subscription(self, vocabularies: Vocabularies, ordinal: int) -> Subscription:
         clauses = []

@@ -24,6 +24,7 @@ from tidings.engine.axes import clause_axes
 from tidings.engine.memtable import Memtable
 from tidings.engine.names import ABSENT
 from tidings.engine.planner import Statistics
+from tidings.engine.ranked_paths import Question, best_pairs
 from tidings.engine.rows import Rows, concat_rows, rows_of
 from tidings.engine.segment import Segment
 from tidings.index.records import as_events, readonly
@@ -192,16 +193,18 @@ class Store:
     ) -> tuple[list[Found], list[tuple[int, Subscription]]]:
         """All matches at one change number, by segment, and those of the memtable.
 
-        With k, a segment whose homes can give the best in order of score gives only those; what it leaves out is not among the k.
+        With k, each segment takes its cheapest path to the best (`ranked_paths`); what it leaves out is not among the k.
         """
         with self.lock:
             snapshot = self.snapshot
             fresh = self.memtable.match(events, values) if len(self.memtable) else []
         found = []
         for segment in snapshot.segments:
-            ordered = k is not None and segment.why_select(k) is None
-            pairs = segment.topk(events, k or 0, snapshot.seq) if ordered else segment.match(events, values, snapshot.seq)
-            found.append(Found(segment, *pairs, ordered))
+            if k is None:
+                found.append(Found(segment, *segment.match(events, values, snapshot.seq)))
+            else:
+                pairs, ordered = best_pairs(segment, Question(events, values, k, snapshot.seq))
+                found.append(Found(segment, *pairs, ordered))
         return found, fresh
 
     def match_one(self, values: Values) -> tuple[list[tuple[Segment, NDArray[np.int32]]], list[Subscription]]:

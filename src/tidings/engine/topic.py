@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.engine.explain import Explanation, explain_event, explain_pair
+from tidings.engine.explain import Explanation, explain_event, explain_pair, explain_vague
 from tidings.engine.journal import Journal
 from tidings.engine.matching import by_event, match_list, match_table
 from tidings.engine.moving import moved, placed_within
@@ -29,6 +29,7 @@ from tidings.engine.rows import rows_of_batch
 from tidings.engine.similar import Similar
 from tidings.engine.stats import topic_stats
 from tidings.engine.store import Store
+from tidings.engine.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
 from tidings.errors import StorageError, SubscriptionError
 from tidings.model.arrays import EventColumns, Vocabularies, encode_events
 from tidings.model.clause import Clause, Values
@@ -183,8 +184,14 @@ class Topic:
         read = self._read(event)
         k = None if k is None else read_k(k)
         now = self._at(time)
-        if relaxed:
-            return relaxed_list(self.store, read, k, aggregate, now)
+        return self._match(read, k, now, aggregate if relaxed else None)
+
+    def _match(self, read: Event, k: int | None, now: int, relaxed: str | None) -> list[Match]:
+        """`relaxed` names the aggregate."""
+        if read.vague and relaxed is None:
+            return vague_list(self.store, self.similar, read, k, now)
+        if relaxed is not None:
+            return (vague_relaxed if read.vague else relaxed_list)(self.store, read, k, relaxed, now)
         if k is None:
             found, fresh = self.store.match_one(read.values)
         else:
@@ -197,9 +204,11 @@ class Topic:
         self, events: Any, k: int | None = None, *, relaxed: bool = False, aggregate: str = "sum", time: Any = None
     ) -> pa.Table:
         """(event, subscription, score) of a table of events, or of an iterable of events."""
-        batch = self._batch(events)
         k = None if k is None else read_k(k)
         now = self._at(time)
+        batch = self._batch(events)
+        if isinstance(batch, list):
+            return match_rows(m for event in batch for m in self._match(event, k, now, aggregate if relaxed else None))
         if relaxed:
             return relaxed_table(self.store, batch, k, aggregate, now).drop_columns(["row"])
         return self._matched(batch, k, now)
@@ -209,12 +218,17 @@ class Topic:
         similar = self.similar.match(self.store, batch.columns, batch.values, now) if self.store.similar_change else ()
         return match_table(batch.ids, found, fresh, batch.values, k, now, similar).drop_columns(["row"])
 
-    def explain(self, event: Any, subscription: str | None = None, *, time: Any = None) -> Explanation:
-        """Why a subscription does or does not hear of an event; without one, what each step of matching left over."""
+    def explain(self, event: Any, subscription: str | None = None, *, k: int = 10, time: Any = None) -> Explanation:
+        """Why a subscription does or does not hear of an event; without one, what each step of matching left over, and how the
+        k best would be found."""
         read = self._read(event)
         now = self._at(time)
+        if read.vague:
+            return explain_vague(
+                self.store, self.similar, read, None if subscription is None else self.subscription(subscription), now
+            )
         if subscription is None:
-            return explain_event(self.store, self.encode([read]), read, now)
+            return explain_event(self.store, self.encode([read]), read, now, k)
         return explain_pair(self.store, self.encode([read]), read, self.subscription(subscription), now)
 
     # Publishing
@@ -222,12 +236,16 @@ class Topic:
     def publish(self, event: Any, *, time: Any = None) -> list[Notification]:
         """Take an event in: who is notified of it, and what the passing of time until then brought."""
         read = self._read(event)
+        if read.vague:
+            raise unpublishable(read)
         with self._writing:
             return self._publish([read], self.encode([read]), time)
 
     def publish_batch(self, events: Any, *, time: Any = None) -> list[Notification]:
         """Take many events in, in order, as one change; an event's own `time` is when it is published unless `time` says."""
         batch = self._batch(events)
+        if isinstance(batch, list):
+            raise unpublishable(next(event for event in batch if event.vague))
         with self._writing:
             return self._publish(batch.events(), batch.columns, time)
 
@@ -312,10 +330,14 @@ class Topic:
     def encode(self, events: Sequence[Event]) -> EventColumns:
         return encode_events(self.schema, self.vocabularies, [event.values for event in events])
 
-    def _batch(self, events: Any) -> EventBatch:
+    def _batch(self, events: Any) -> EventBatch | list[Event]:
+        """The events as columns; as objects if some have values that no column can hold."""
         if isinstance(events, pa.Table | pa.RecordBatch):
-            return events_from_arrow(self.schema, self.vocabularies, events, key=self.key)
-        return batch_of(self.schema, self.vocabularies, read_events(self.schema, events, self.key), self.key)
+            if not has_vague_columns(self.schema, events.schema):
+                return events_from_arrow(self.schema, self.vocabularies, events, key=self.key)
+            events = events.to_pylist()
+        read = read_events(self.schema, events, self.key)
+        return read if any(event.vague for event in read) else batch_of(self.schema, self.vocabularies, read, self.key)
 
     @staticmethod
     def _at(time: Any) -> int:

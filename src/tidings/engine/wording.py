@@ -10,6 +10,7 @@ from typing import Any
 
 from tidings.engine.results import instant
 from tidings.model.schema import Schema, Time
+from tidings.model.vague import Between
 
 SECOND = 1_000_000
 
@@ -31,6 +32,8 @@ def range_in_words(schema: Schema, name: str, lo: float, hi: float) -> str:
 def value_in_words(schema: Schema, name: str, value: Any) -> str:
     if isinstance(value, frozenset):
         return str(sorted(value))
+    if isinstance(value, Between):
+        return f"from {value_in_words(schema, name, value.lo)} to {value_in_words(schema, name, value.hi)}"
     if isinstance(schema.get(name), Time) and math.isfinite(value):
         return instant(int(value)).isoformat()
     return f"{value:.17g}" if isinstance(value, float) and value.is_integer() else str(value)

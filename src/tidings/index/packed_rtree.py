@@ -121,6 +121,20 @@ def stab_batch(tree: Tree, q: Float64, out: NDArray[np.int64]) -> None:
         out[query, found:] = -1
 
 
+@kernel
+def stab_living(tree: Tree, q: Float64, died: NDArray[np.uint32], snapshot: int, out: NDArray[np.int64]) -> None:
+    """`stab_batch` without the rows that have `died[row] <= snapshot`; `died` may be empty."""
+    for query in range(q.size):
+        kept, at = 0, 0
+        while kept < out.shape[1] and at >= 0:
+            found, at, _ = next_stabbed(tree, q[query], at, out[query, kept:])
+            for i in range(kept, kept + found):
+                if died.size == 0 or died[out[query, i]] > snapshot:
+                    out[query, kept] = out[query, i]
+                    kept += 1
+        out[query, kept:] = -1
+
+
 def bounds_of(tree: Tree, score: Float64, coefficient: Float64) -> Bounds:
     """The bounds of every inner entry; `coefficient` is n x j."""
     offset, row = tree[2], tree[3]

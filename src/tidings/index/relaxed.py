@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import inlined, kernel
 from tidings.index.relaxed_bounds import FANOUT, Summary, bound_block, clause_order, summarise, totals
-from tidings.index.relaxed_terms import Alternatives, Terms, clause_score, plain_event, single_ranges, terms_of
+from tidings.index.relaxed_terms import Alternatives, Terms, clause_score, holds, plain_event, single_ranges, terms_of
 from tidings.model.arrays import MISSING_BOX, NULL, RANGE, ClauseColumns, EventColumns
 from tidings.rank.aggregates import SUM, aggregate_code
 from tidings.rank.best_first_queue import Queue, new_queue, pop, push
@@ -38,6 +38,7 @@ SUMMARY = ("offset", "low", "high", "gain", "null", "common", "cap", "least")
 OWNERS = ("owner", "shared", "simple", "total")
 Owners = tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.bool_], Float64]
 """by clause: its owner, whether that has other clauses, whether it is plain ranges, one a dimension; its sum of positive weights"""
+NOBODY = np.empty(0, np.bool_)
 Range = tuple[float, float, float]
 """(lo, hi, chance)"""
 
@@ -45,6 +46,8 @@ Range = tuple[float, float, float]
 class RelaxedIndex:
     def __init__(self, terms: Terms, summary: Summary, owners: Owners) -> None:
         self.terms, self.summary, self.owners = terms, summary, owners
+        self._beginnings: dict[int, tuple[Float64, NDArray[np.int64]]] = {}
+        """by dimension, made when first asked for: lower ends ascending, and whose they are"""
 
     @classmethod
     def build(
@@ -86,7 +89,25 @@ class RelaxedIndex:
     ) -> tuple[NDArray[np.int32], Float64]:
         """(owner, score) of the best k for one event, given as a row of `EventColumns`."""
         event = plain_event(np.asarray(value, np.float64), np.asarray(box, np.float64), np.asarray(word, np.int32))
-        return self._search(event, k, aggregate_code(aggregate), True)
+        owner, score, _ = self.search(event, k, aggregate)
+        return owner, score
+
+    def search(
+        self, event: Alternatives, k: int, aggregate: str = "sum", hidden: NDArray[np.bool_] = NOBODY
+    ) -> tuple[NDArray[np.int32], Float64, int]:
+        """(owner, score) of the best k and how many clauses were looked at; owners with `hidden` (may be empty) are passed over."""
+        scores, owners = np.empty(max(k, 0)), np.empty(max(k, 0), np.int64)
+        queue, code = new_queue(self.summary[1].shape[1]), aggregate_code(aggregate)
+        sides = (self.terms, self.summary, self.owners, hidden)
+        size, evaluated = search(*sides, event, code, is_certain(event), queue, scores, owners)
+        return owners[:size].astype(np.int32), scores[:size], evaluated
+
+    def score_all(self, event: Alternatives, aggregate: str = "sum") -> tuple[NDArray[np.int32], Float64]:
+        """(owner, score) of everybody who has a dimension that holds, by owner: no search, every clause is looked at."""
+        scores = np.full(int(self.owners[0].max(initial=-1)) + 1, np.nan)
+        score_every(self.terms, self.owners, event, aggregate_code(aggregate), is_certain(event), scores)
+        owner = np.flatnonzero(~np.isnan(scores))
+        return owner.astype(np.int32), scores[owner]
 
     def topk_batch(
         self, events: EventColumns, k: int, aggregate: str = "sum"
@@ -102,6 +123,23 @@ class RelaxedIndex:
         owners = [owner for owner, _ in found] or [np.empty(0, np.int32)]
         return rows, np.concatenate(owners), np.concatenate([score for _, score in found] or [np.empty(0)])
 
+    def beginning_inside(self, event: Alternatives, dimension: int) -> NDArray[np.int32]:
+        """Owners of the clauses that hold in all their dimensions and whose range in this one begins above the event's low end.
+
+        The event has at most one alternative in each dimension. Cost: the clauses that begin within its range there.
+        """
+        if dimension not in self._beginnings:
+            rows = np.flatnonzero((self.terms[1] == dimension) & (self.terms[2] == RANGE))
+            rows = rows[np.argsort(self.terms[3][rows], kind="stable")]
+            self._beginnings[dimension] = self.terms[3][rows], _clause_of(self.terms)[rows]
+        lo, clause = self._beginnings[dimension]
+        at = event[0][dimension]
+        first, last = np.searchsorted(lo, event[1][at], side="right"), np.searchsorted(lo, event[2][at], side="right")
+        candidates = clause[first:last]
+        held = np.zeros(len(candidates), np.bool_)
+        hold_whole(self.terms, candidates, event, held)
+        return np.unique(self.owners[0][candidates[held]])
+
     def topk_alternatives(self, dimensions: Sequence[Sequence[Range]], k: int) -> tuple[NDArray[np.int32], Float64]:
         """The best k by expected sum: each range-like dimension as a list of (lo, hi, chance), empty where it is missing."""
         if len(dimensions) != self.summary[1].shape[0] - 2:
@@ -111,7 +149,8 @@ class RelaxedIndex:
         start = np.cumsum([0, *count, 0, 0], dtype=np.int64)
         columns = (np.ascontiguousarray(column) for column in ranges.T)
         event: Any = (start, *columns, np.asarray(MISSING_BOX), np.empty(0, np.int32))
-        return self._search(event, k, SUM, bool(np.all(ranges[:, 2] == 1.0) and max(count, default=0) <= 1))
+        owner, score, _ = self.search(event, k)
+        return owner, score
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything, by name, for a memory-mapped segment."""
@@ -144,11 +183,11 @@ class RelaxedIndex:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays().values())
 
-    def _search(self, event: Alternatives, k: int, aggregate: int, certain: bool) -> tuple[NDArray[np.int32], Float64]:
-        scores, owners = np.empty(max(k, 0)), np.empty(max(k, 0), np.int64)
-        queue = new_queue(self.summary[1].shape[1])
-        size, _ = search(self.terms, self.summary, self.owners, event, aggregate, certain, queue, scores, owners)
-        return owners[:size].astype(np.int32), scores[:size]
+
+def is_certain(event: Alternatives) -> bool:
+    """Whether every dimension has one alternative at most, which is sure."""
+    used = event[0][-1]
+    return bool(np.all(event[3][:used] == 1.0) and np.all(np.diff(event[0]) <= 1))
 
 
 def _clause_of(terms: Terms) -> NDArray[np.int64]:
@@ -191,6 +230,7 @@ def search(
     terms: Terms,
     summary: Summary,
     owners: Owners,
+    hidden: NDArray[np.bool_],
     event: Alternatives,
     aggregate: int,
     certain: bool,
@@ -217,7 +257,7 @@ def search(
             waiting = pop(queue, waiting)
             if entry >= offset[1]:
                 break
-            size = evaluate(terms, owners, entry, event, point, aggregate, certain, scores, best, size)
+            size = evaluate(terms, owners, hidden, entry, event, point, aggregate, certain, scores, best, size)
             evaluated += FANOUT
         level = offset.size - 2
         while entry < offset[level]:
@@ -229,6 +269,7 @@ def search(
 def evaluate(
     terms: Terms,
     owners: Owners,
+    hidden: NDArray[np.bool_],
     entry: int,
     event: Alternatives,
     point: tuple[Float64, Float64],
@@ -238,22 +279,15 @@ def evaluate(
     best: NDArray[np.int64],
     size: int,
 ) -> int:
-    """Offer the clauses of a block; the heap's new size. Clauses of plain ranges are evaluated here, others by `clause_score`."""
-    first_term, dims, _, lo, hi, weight, _, _, _, _ = terms
+    """Offer the clauses of a block; the heap's new size."""
     owner, shared, simple, total = owners
-    low, high = point
     for clause in range(entry * FANOUT, min((entry + 1) * FANOUT, owner.size)):
         if certain and aggregate == SUM and size == scores.size and total[clause] < scores[0]:
             continue
+        if hidden.size > 0 and hidden[owner[clause]]:
+            continue
         if certain and simple[clause] and aggregate == SUM:
-            score, hits = 0.0, np.int64(0)
-            for term in range(first_term[clause], first_term[clause + 1]):
-                # No branch: whether a dimension holds is as good as random to the processor.
-                dim = np.uint64(dims[term])
-                held = np.int64(lo[term] <= high[dim]) & np.int64(low[dim] <= hi[term])
-                score += weight[term] * held
-                hits |= held
-            matched = hits != 0
+            matched, score = simple_score(terms, clause, point)
         else:
             matched, score = clause_score(terms, clause, event, aggregate)
         if matched and accepts(scores, best, size, score, owner[clause]):
@@ -262,3 +296,48 @@ def evaluate(
             else:
                 size = offer(scores, best, size, score, owner[clause])
     return size
+
+
+@inlined
+def simple_score(terms: Terms, clause: int, point: tuple[Float64, Float64]) -> tuple[bool, float]:
+    """`clause_score` of a clause of plain ranges, one a dimension, for a sum and an event without alternatives."""
+    first_term, dims, _, lo, hi, weight, _, _, _, _ = terms
+    low, high = point
+    score, hits = 0.0, np.int64(0)
+    for term in range(first_term[clause], first_term[clause + 1]):
+        # No branch: whether a dimension holds is as good as random to the processor.
+        dim = np.uint64(dims[term])
+        held = np.int64(lo[term] <= high[dim]) & np.int64(low[dim] <= hi[term])
+        score += weight[term] * held
+        hits |= held
+    return hits != 0, score
+
+
+@kernel
+def hold_whole(terms: Terms, clauses: NDArray[np.int64], event: Alternatives, held: NDArray[np.bool_]) -> None:
+    """held[i]: all terms of clauses[i] hold."""
+    first_term, dims, kinds, _, _, _, _, _, _, _ = terms
+    for i in range(clauses.size):
+        held[i] = True
+        for term in range(first_term[clauses[i]], first_term[clauses[i] + 1]):
+            at = event[0][dims[term]]
+            if at == event[0][dims[term] + 1]:
+                held[i] = kinds[term] == NULL
+            else:
+                held[i] = holds(terms, clauses[i], term, event, at)
+            if not held[i]:
+                break
+
+
+@kernel
+def score_every(terms: Terms, owners: Owners, event: Alternatives, aggregate: int, certain: bool, scores: Float64) -> None:
+    """The best score of each owner into `scores`, which stays NaN where nothing holds."""
+    owner, _, simple, _ = owners
+    point = single_ranges(event)
+    for clause in range(owner.size):
+        if certain and simple[clause] and aggregate == SUM:
+            matched, score = simple_score(terms, clause, point)
+        else:
+            matched, score = clause_score(terms, clause, event, aggregate)
+        if matched and not score <= scores[owner[clause]]:
+            scores[owner[clause]] = score

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidings.model.schema import Schema
+from tidings.model.vague import meets, without_ranges
 
 Box = tuple[float, float, float, float]
 Values = Mapping[str, Any]
@@ -50,7 +51,7 @@ class Clause:
     def first_failure(self, schema: Schema, values: Values) -> str | None:
         """The attribute (or residue source) of the first predicate that fails; None when all hold."""
         for name, (lo, hi) in self.ranges.items():
-            if not (name in values and lo <= values[name] <= hi):
+            if not (name in values and meets(lo, hi, values[name])):
                 return name
         for name, allowed in self.within.items():
             if not (name in values and values[name] in allowed):
@@ -70,8 +71,9 @@ class Clause:
             return schema.place
         if self.words and not (schema.words is not None and schema.words in values and self.words <= values[schema.words]):
             return schema.words
+        known = without_ranges(values) if self.residue else values
         for residue in self.residue:
-            if not residue.test(values):
+            if not residue.test(known):
                 return residue.source
         return None
 

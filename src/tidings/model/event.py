@@ -21,7 +21,7 @@ import math
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -32,6 +32,7 @@ from tidings.model.clause import Box
 from tidings.model.schema import Attribute, Category, Number, Place, Schema, Time
 from tidings.model.text import tokenize
 from tidings.model.times import parse_time
+from tidings.model.vague import Between, Uncertain, check_worlds, read_vague
 
 TEXT_LIMIT = 1_000_000
 """Most characters that a string of an event may have."""
@@ -40,6 +41,7 @@ PLACE_FORMS = "(x, y), (xmin, ymin, xmax, ymax), the same as an object with thes
 
 _LARGEST = sys.float_info.max
 _PLAIN_NUMBERS = (float, int)
+_VAGUE = (Between, Uncertain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class Event:
     time: int | None = None
     expires: int | None = None
     deleted: bool = False
+    vague: bool = False
+    """Whether a value is `Between` or `Uncertain`."""
 
 
 class EventReader:
@@ -99,6 +103,7 @@ class EventReader:
     def _plain(self, source: Mapping[str, Any], event_id: object) -> Event:
         values = {}
         others = []
+        vague = False
         numbers, readers = self._numbers, self._readers
         for name, value in source.items():
             if name in numbers and value.__class__ in _PLAIN_NUMBERS and -_LARGEST <= value <= _LARGEST:
@@ -106,7 +111,11 @@ class EventReader:
             elif name not in readers:
                 others.append(name)
             elif value is not None:
-                values[name] = readers[name](value)
+                values[name] = made = readers[name](value)
+                vague = vague or made.__class__ in _VAGUE
+        if vague:
+            check_worlds(values)
+            return replace(self._with_envelope(source, others, event_id, values), vague=True)
         if not others or others == self._id_alone:
             return Event(self._id(event_id), values)
         return self._with_envelope(source, others, event_id, values)
@@ -193,28 +202,6 @@ def read_events(schema: Schema, source: object, key: str | None = None) -> list[
     return events
 
 
-def event_to_record(event: Event) -> dict[str, Any]:
-    """The event as JSON can carry it; `event_from_record` is its inverse."""
-    record: dict[str, Any] = {"id": event.id, "values": {name: _plain_value(value) for name, value in event.values.items()}}
-    record |= {"time": event.time, "expires": event.expires}
-    return record | {"deleted": True} if event.deleted else record
-
-
-def event_from_record(schema: Schema, record: Mapping[str, Any]) -> Event:
-    """An event that `event_to_record` wrote; it is not validated again."""
-    values = dict(record["values"])
-    for name, value in values.items():
-        if isinstance(value, list):
-            values[name] = tuple(value) if isinstance(schema[name], Place) else frozenset(value)
-    return Event(record["id"], values, record["time"], record["expires"], record.get("deleted", False))
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, frozenset):
-        return sorted(value)
-    return list(value) if isinstance(value, tuple) else value
-
-
 def parse_json(text: str | bytes | bytearray | memoryview) -> Any:
     """The JSON value of `text`; EventError gives the byte where it breaks."""
     text = text if isinstance(text, str) else _decode(bytes(text))
@@ -269,14 +256,18 @@ def _base64_object(data: object) -> Any:
 def value_reader(name: str, attribute: Attribute) -> Callable[[Any], Any]:
     """The function that takes a value of `attribute` to its one form, or raises EventError."""
     if isinstance(attribute, Number):
-        return lambda value: read_number(name, value)
+        return lambda value: read_vague(name, value, read_number, True) or read_number(name, value)
     if isinstance(attribute, Category):
-        return lambda value: read_text(name, value)
+        return lambda value: read_text(name, value) if isinstance(value, str) else _category(name, value)
     if isinstance(attribute, Time):
-        return lambda value: read_time(name, value)
+        return lambda value: read_vague(name, value, read_time, True) or read_time(name, value)
     if isinstance(attribute, Place):
         return lambda value: read_place(name, value, attribute.plane)
     return lambda value: read_words(name, value, attribute.tokenizer)
+
+
+def _category(name: str, value: Any) -> Any:
+    return read_vague(name, value, read_text, False) or read_text(name, value)
 
 
 def read_number(name: str, value: Any) -> float:

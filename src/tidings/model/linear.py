@@ -14,6 +14,7 @@ from tidings.errors import FilterError, SubscriptionError, shown
 from tidings.model.clause import Values
 from tidings.model.operands import compile_number
 from tidings.model.schema import Schema
+from tidings.model.vague import middle
 
 LENGTH_LIMIT = 2_000
 """Most characters of an expression."""
@@ -29,7 +30,7 @@ class Linear:
         for name, coefficient in self.coefficients.items():
             if name not in values:
                 return -math.inf
-            total += coefficient * values[name]
+            total += coefficient * middle(values[name])
         return total
 
 

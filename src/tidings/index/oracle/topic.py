@@ -17,6 +17,7 @@ from tidings.model.event import Event, read_event
 from tidings.model.filter import compile_filter
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription, make_subscription
+from tidings.model.vague import Uncertain
 
 
 class OracleMatch(NamedTuple):
@@ -45,6 +46,9 @@ class TopicOracle:
 
     def match(self, event: Any, k: int | None = None, *, time: int = 0) -> list[OracleMatch]:
         read = read_event(self.schema, event, self.key)
+        return expected(read.id, [(p, self._match(Event(read.id, v), time)) for p, v in possible(read.values)], k)
+
+    def _match(self, read: Event, time: int) -> list[OracleMatch]:
         matches = []
         for s in self.subscriptions.values():
             live = s.expires is None or time < s.expires
@@ -53,7 +57,7 @@ class TopicOracle:
                 matches += [] if value is None else [OracleMatch(read.id, s.id, value)]
             elif live and any(clause.holds(self.schema, read.values) for clause in s.clauses):
                 matches.append(OracleMatch(read.id, s.id, s.score_of(read.values)))
-        return ordered(matches, k)
+        return matches
 
     def similarity(self, s: Subscription, values: Values) -> float | None:
         """The best similarity of a clause whose other predicates hold, if it reaches theta; None if not."""
@@ -78,6 +82,9 @@ class TopicOracle:
 
     def match_relaxed(self, event: Any, k: int | None = None, aggregate: str = "sum", *, time: int = 0) -> list[OracleMatch]:
         read = read_event(self.schema, event, self.key)
+        return expected(read.id, [(p, self._relaxed(Event(read.id, v), aggregate, time)) for p, v in possible(read.values)], k)
+
+    def _relaxed(self, read: Event, aggregate: str, time: int) -> list[OracleMatch]:
         matches = []
         for s in self.subscriptions.values():
             live = s.expires is None or time < s.expires
@@ -85,7 +92,7 @@ class TopicOracle:
             known = [score for score in scores if score is not None]
             if live and known:
                 matches.append(OracleMatch(read.id, s.id, max(known)))
-        return ordered(matches, k)
+        return matches
 
     def publish(self, event: Any, time: int) -> Event:
         read = read_event(self.schema, event, self.key)
@@ -102,6 +109,25 @@ class TopicOracle:
             for e in self.events.values()
             if (e.expires is None or time < e.expires) and any(clause.holds(self.schema, e.values) for clause in clauses)
         )
+
+
+def possible(values: Values) -> list[tuple[float, dict[str, Any]]]:
+    """What an event with uncertain values may be, and with which chance."""
+    ways: list[tuple[float, dict[str, Any]]] = [(1.0, {})]
+    for name, value in values.items():
+        choices = list(value.weights.items()) if isinstance(value, Uncertain) else [(value, 1.0)]
+        total = math.fsum(weight for _, weight in choices)
+        ways = [(p * (weight / total), {**given, name: choice}) for p, given in ways for choice, weight in choices]
+    return ways
+
+
+def expected(event: str, ways: list[tuple[float, list[OracleMatch]]], k: int | None) -> list[OracleMatch]:
+    """Who matches in some way, with the expectation of the score: nothing where it does not match."""
+    total: dict[str, float] = {}
+    for chance, matches in ways:
+        for match in matches:
+            total[match.subscription] = total.get(match.subscription, 0.0) + chance * match.score
+    return ordered([OracleMatch(event, id, value) for id, value in total.items()], k)
 
 
 def ordered(matches: list[OracleMatch], k: int | None) -> list[OracleMatch]:
