@@ -20,6 +20,7 @@ from experiments.baselines.beq_tree import BEQTree
 from experiments.baselines.opindex import OpIndex
 from experiments.baselines.rstar_tree import RStarTree, match_clause, match_event
 from experiments.baselines.tama import Tama
+from experiments.motree_tracks import real_tracks
 from experiments.motree_workload import ATTRIBUTES, NUMBERS, Workload, dense_clauses, dense_events
 from experiments.report import Report
 from tidings.index.mo_cells import PLACE_X, PLACE_Y, narrow_levels, uniform_axis
@@ -77,7 +78,8 @@ REASONS = {
 }
 """Why, where a statement fails here; `likely` is a guess that nothing here measures."""
 ABOUT = """\
-The taxi traces of the paper are not available. A clustered generator stands in for them (`experiments/motree_workload.py`):
+The taxi traces of the paper are not available. A clustered generator stands in for them (`experiments/motree_workload.py`), and
+real tracks of aircraft for moving subscribers (`experiments/motree_tracks.py`, from the PyPI package `traffic`). The generator has
 10,000 hot areas in a city of 100 km, four fifths of them in twelve sub-centres. Attributes, predicates and values are the paper's:
 M = 20, K_e = 15-20, K_s = 10 unless varied, Zipf's alpha = 1 unless varied, r = 0.5-2 km. MO-Tree has H = 6, L = 4, eta = 6.5 and
 10 cells for values. *MO-Tree, fine cells* is the same structure as tidings uses it: some 60 narrow cells a side of the place,
@@ -261,6 +263,9 @@ def main(full: bool = False) -> None:
     figures(report, subscriptions, events, subscriptions_k, events_k)
     table_5(report, subscriptions_a, events_a)
     claims(report, subscriptions, events, subscriptions_k, events_k, subscriptions_a, events_a)
+    print("  real tracks", flush=True)
+    trees = (("MO-Tree", MOTree(paper_axes(), 6)), ("MO-Tree, fine cells", MOTree(fine_axes())))
+    real_tracks(report, trees, sizes[0], 10)
     report.write()
 
 

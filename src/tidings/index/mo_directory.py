@@ -39,9 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index.mo_cells import Cells, key_of
-from tidings.index.mo_names import VACANT, enter, find, forget, new_table, rename
-from tidings.index.simd import popcount, wide
+from tidings.index.mo_names import enter, forget, new_table, rename
+from tidings.index.simd import popcount, prefetch, wide
 
 NODE = np.dtype([("cells", "u8"), ("start", "i4"), ("size", "i4"), ("up", "i4"), ("cell", "u1"), ("grade", "u1")], align=True)
 SEAT = np.dtype([("leaf", "i4"), ("place", "i4"), ("name", "i4")])
@@ -193,9 +192,16 @@ def take_seat(directory: Directory, name: int) -> int:
         seat = tally[SEATS]
         tally[SEATS] += 1
     tally[ITEMS] += 1
-    directory.seat[seat].name = name
+    directory.seat[seat].name, directory.seat[seat].leaf = name, -1
     enter(directory.table, (np.uint64(name) << np.uint64(32)) | np.uint64(seat))
     return seat
+
+
+@borrowing_kernel
+def next_seat(directory: Directory) -> int:
+    """The seat that the next new name will take."""
+    seat: int = directory.tally[FREE_SEAT]
+    return seat if seat >= 0 else directory.tally[SEATS]
 
 
 @borrowing_kernel
@@ -290,6 +296,26 @@ def bucket_of(directory: Directory, key: np.uint64, height: int) -> int:
 
 
 @borrowing_kernel
+def look_ahead(directory: Directory, keys: NDArray[np.uint64], at: NDArray[np.uint64], count: int, height: int) -> None:
+    """Fetch into the cache what `insert` will read for these keys, level by level; a path that ends is left. `at` is scratch."""
+    at[:count] = 0
+    for depth in range(height):
+        for i in range(count):
+            node = directory.node[at[i]]
+            bit = np.uint64(1) << ((keys[i] >> np.uint64(6 * depth)) & np.uint64(63))
+            if node.cells & bit:
+                at[i] = directory.child[node.start + popcount(node.cells & (bit - np.uint64(1)))]
+                prefetch(directory.node, wide(at[i]))
+            else:
+                at[i] = 0
+    for i in range(count):
+        end = directory.node[at[i]].start + directory.node[at[i]].size
+        prefetch(directory.near, end)
+        prefetch(directory.far, end)
+        prefetch(directory.member, end)
+
+
+@borrowing_kernel
 def insert(directory: Directory, seat: int, key: np.uint64, near: np.uint64, far: np.uint64, until: int, height: int) -> None:
     """Put an item that has a seat into its bucket. [motree, 4.6]"""
     leaf = bucket_of(directory, key, height)
@@ -354,48 +380,3 @@ def drop(directory: Directory, number: int) -> None:
         if size == 0 and up:
             give_block(directory.child, directory.tally, parent.start, parent.grade, FREE_CHILD)
         number = up
-
-
-def check(directory: Directory, cells: Cells, height: int) -> None:
-    """Every invariant of the header, and that each item lies in the bucket of its steps."""
-    node, seat = directory.node, directory.seat
-    seen = 0
-    stack = [(0, 0, 0)]
-    while stack:
-        number, depth, key = stack.pop()
-        start, size, grade = (int(node[number][field]) for field in ("start", "size", "grade"))
-        assert size <= 1 << grade
-        assert size > 0 or number == 0
-        if depth == height:
-            for at in range(start, start + size):
-                own = seat[directory.member[at]]
-                assert (own["leaf"], own["place"]) == (number, at - start)
-                assert find(directory.table, int(own["name"])) == directory.member[at]
-                assert key_of(cells, directory.near[at], directory.far[at], height) == key
-            seen += size
-            continue
-        used = [cell for cell in range(64) if int(node[number]["cells"]) >> cell & 1]
-        assert len(used) == size
-        for cell, below in zip(used, directory.child[start : start + size].tolist(), strict=True):
-            assert (node[below]["up"], node[below]["cell"]) == (number, cell)
-            stack.append((below, depth + 1, key | cell << 6 * depth))
-    assert seen == directory.tally[ITEMS] == len(held_seats(directory)) == int((directory.table != VACANT).sum())
-
-
-def held_seats(directory: Directory) -> NDArray[np.int64]:
-    return np.flatnonzero(directory.seat["leaf"][: directory.tally[SEATS]] >= 0)
-
-
-def bucket_sizes(directory: Directory) -> NDArray[np.int64]:
-    """How many items each bucket in use holds."""
-    counts = np.bincount(directory.seat["leaf"][held_seats(directory)])
-    return counts[counts > 0]
-
-
-def cell_totals(directory: Directory, height: int, axis: int) -> NDArray[np.int64]:
-    """How many items live in each cell of a stacked axis."""
-    node = directory.node
-    leaf = directory.seat["leaf"][held_seats(directory)]
-    for _ in range(height - 1 - axis):
-        leaf = node["up"][leaf]
-    return np.bincount(node["cell"][leaf], minlength=64)

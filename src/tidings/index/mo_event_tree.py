@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index import mo_directory
+from tidings.index import mo_directory, mo_inspect
 from tidings.index.mo_cells import Axis, Cells, asking, event_steps, key_of, make_cells, value_cells
 from tidings.index.mo_directory import (
     Directory,
@@ -115,7 +115,7 @@ class MOEventTree:
 
     def expire(self, time: int) -> Names:
         """Remove all events that are expired at `time`; their names."""
-        held = mo_directory.held_seats(self._directory)
+        held = mo_inspect.held_seats(self._directory)
         seat = self._directory.seat[held]
         until = self._directory.until[self._directory.node["start"][seat["leaf"]] + seat["place"]]
         expired = held[until <= time].astype(np.int32)
@@ -145,13 +145,13 @@ class MOEventTree:
 
     def bucket_sizes(self) -> NDArray[np.int64]:
         """How many events each bucket in use holds."""
-        return mo_directory.bucket_sizes(self._directory)
+        return mo_inspect.bucket_sizes(self._directory)
 
     def check(self) -> None:
         """Every event lies where its steps say, and the directory and the pool are sound."""
-        mo_directory.check(self._directory, self._cells, self.height)
+        mo_inspect.check(self._directory, self._cells, self.height)
         row, used = self._rows.row, self._rows.used
-        for seat in mo_directory.held_seats(self._directory).tolist():
+        for seat in mo_inspect.held_seats(self._directory).tolist():
             at = position(self._directory, seat)
             box = np.array([row[seat][side] for side in ("xmin", "ymin", "xmax", "ymax")])
             assert (self._directory.near[at], self._directory.far[at]) == event_steps(self._cells, self._rows.value[seat], box)

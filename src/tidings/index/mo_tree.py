@@ -24,21 +24,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index import mo_directory
+from tidings.index import mo_directory, mo_inspect
 from tidings.index.mo_cells import Axis, Cells, asking, event_steps, interval_cells, key_of, make_cells, with_prefixes
 from tidings.index.mo_directory import (
     Directory,
     has_room,
     insert,
     leave_seat,
+    look_ahead,
     new_directory,
+    next_seat,
     position,
     remove,
     roomier,
     seated,
     take_seat,
 )
-from tidings.index.mo_names import find
+from tidings.index.mo_names import find, scatter
 from tidings.index.mo_rows import (
     ClauseRows,
     Clauses,
@@ -53,13 +55,15 @@ from tidings.index.mo_rows import (
 )
 from tidings.index.mo_walk import AHEAD, NEVER, members_in, new_walk, next_buckets, scan, start_walk
 from tidings.index.records import as_events
-from tidings.index.simd import prefetch
+from tidings.index.simd import prefetch, wide
 from tidings.index.verify import Events
 from tidings.model.arrays import ClauseColumns, EventColumns
 
 Names = NDArray[np.int32]
 QUERIES, BUCKETS, CANDIDATES, VERIFIED, MATCHES = range(5)
 """Counters of the work done: queries, buckets visited, members in them, those verified exactly, those that matched."""
+GROUP = 16
+"""Clauses whose paths are walked side by side when they are inserted."""
 COUNTERS = ("queries", "buckets", "candidates", "verified", "matches")
 
 
@@ -72,6 +76,7 @@ class MOTree:
         self._directory = new_directory(expiring=False)
         self._rows = new_clause_rows()
         self._counter = np.zeros(len(COUNTERS), np.int64)
+        self._ahead = np.zeros((5, GROUP), np.uint64)
 
     def __len__(self) -> int:
         return int(self._directory.tally[mo_directory.ITEMS])
@@ -87,8 +92,11 @@ class MOTree:
         self._directory = seated(self._directory, len(names))
         self._rows = room_for_clauses(self._rows, len(self._directory.seat), len(batch.pred_dim), code_total(batch))
         done = 0
-        while (done := place_clauses(self._cells, self._directory, self._rows, self.height, names, batch, done)) < len(names):
-            self._directory = roomier(self._directory, self.height)
+        while done < len(names):
+            args = (self._cells, self._directory, self._rows, self.height, names, batch)
+            done = place_clauses(*args, done, self._ahead)
+            if done < len(names):
+                self._directory = roomier(self._directory, self.height)
 
     def update(self, name: int, clause: ClauseColumns) -> None:
         """Replace the clause of a name that is held; in place when the bucket stays."""
@@ -133,16 +141,16 @@ class MOTree:
 
     def bucket_sizes(self) -> NDArray[np.int64]:
         """How many clauses each bucket in use holds."""
-        return mo_directory.bucket_sizes(self._directory)
+        return mo_inspect.bucket_sizes(self._directory)
 
     def cell_totals(self, axis: int) -> NDArray[np.int64]:
         """How many clauses live in each cell of a stacked axis, the narrowest level first."""
-        return mo_directory.cell_totals(self._directory, self.height, axis)
+        return mo_inspect.cell_totals(self._directory, self.height, axis)
 
     def check(self) -> None:
         """Every clause lies where its steps say, and the directory and the pools are sound."""
-        mo_directory.check(self._directory, self._cells, self.height)
-        for seat in mo_directory.held_seats(self._directory).tolist():
+        mo_inspect.check(self._directory, self._cells, self.height)
+        for seat in mo_inspect.held_seats(self._directory).tolist():
             at = position(self._directory, seat)
             assert (self._directory.near[at], self._directory.far[at]) == clause_steps(self._cells, self._rows, seat)
         row, used = self._rows.row, self._rows.used
@@ -180,11 +188,9 @@ def find_all(directory: Directory, names: Names) -> Names:
 
 
 @borrowing_kernel
-def settle(cells: Cells, directory: Directory, rows: ClauseRows, height: int, seat: int, held: bool) -> None:
+def settle(directory: Directory, cells: Cells, seat: int, key: np.uint64, near: np.uint64, far: np.uint64, height: int) -> None:
     """Bring a clause whose row was written into the bucket of its steps; in place when it is there already. [motree, 4.6.2]"""
-    near, far = clause_steps(cells, rows, seat)
-    key = key_of(cells, near, far, height)
-    if held:
+    if directory.seat[seat].leaf >= 0:
         at = position(directory, seat)
         if key_of(cells, directory.near[at], directory.far[at], height) == key:
             directory.near[at], directory.far[at] = near, far
@@ -195,18 +201,38 @@ def settle(cells: Cells, directory: Directory, rows: ClauseRows, height: int, se
 
 @borrowing_kernel
 def place_clauses(
-    cells: Cells, directory: Directory, rows: ClauseRows, height: int, names: Names, clauses: Clauses, begin: int
+    cells: Cells,
+    directory: Directory,
+    rows: ClauseRows,
+    height: int,
+    names: Names,
+    clauses: Clauses,
+    begin: int,
+    ahead: NDArray[np.uint64],
 ) -> int:
-    """Insert the clauses from `begin` on; how many of the batch are done when the directory has no more room."""
-    for c in range(begin, names.size):
-        if not has_room(directory, height):
-            return c
-        seat = find(directory.table, names[c])
-        held = seat >= 0
-        if not held:
-            seat = take_seat(directory, names[c])
-        write_clause(rows, seat, clauses, c)
-        settle(cells, directory, rows, height, seat, held)
+    """Insert the clauses from `begin` on; how many of the batch are done when the directory has no more room.
+
+    Rows are written and keys made for a few at a time, their paths through the directory are walked side by side so that
+    memory answers for all of them at once, and then they are put in place. `ahead` is scratch: seat, key, near, far, node.
+    """
+    for first in range(begin, names.size, GROUP):
+        count = min(GROUP, names.size - first)
+        for i in range(count):
+            if first + i + AHEAD < names.size:
+                prefetch(directory.table, scatter(names[first + i + AHEAD], directory.table.size))
+            seat = find(directory.table, names[first + i])
+            if seat < 0:
+                seat = take_seat(directory, names[first + i])
+                prefetch(rows.row, next_seat(directory))
+            write_clause(rows, seat, clauses, first + i)
+            near, far = clause_steps(cells, rows, seat)
+            ahead[0, i], ahead[1, i] = seat, key_of(cells, near, far, height)
+            ahead[2, i], ahead[3, i] = near, far
+        look_ahead(directory, ahead[1], ahead[4], count, height)
+        for i in range(count):
+            if not has_room(directory, height):
+                return first + i
+            settle(directory, cells, wide(ahead[0, i]), ahead[1, i], ahead[2, i], ahead[3, i], height)
     return names.size
 
 
@@ -219,7 +245,8 @@ def move_clauses(
             return i
         row = rows.row[seats[i]]
         row.xmin, row.ymin, row.xmax, row.ymax = boxes[i, 0], boxes[i, 1], boxes[i, 2], boxes[i, 3]
-        settle(cells, directory, rows, height, seats[i], True)
+        near, far = clause_steps(cells, rows, seats[i])
+        settle(directory, cells, seats[i], key_of(cells, near, far, height), near, far, height)
     return seats.size
 
 
