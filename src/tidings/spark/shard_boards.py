@@ -22,7 +22,8 @@ from tidings.engine.publisher import Publisher
 from tidings.engine.results import Notification
 from tidings.engine.view import View
 from tidings.model.clause import Values
-from tidings.model.event import Event, event_from_record, event_to_record
+from tidings.model.event import Event
+from tidings.model.event_record import event_from_record, event_to_record
 from tidings.model.subscription import Subscription, to_record
 from tidings.spark.shards import shard_of
 

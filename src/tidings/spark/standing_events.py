@@ -31,7 +31,7 @@ from tidings.index.mo_event_tree import MOEventTree
 from tidings.model.arrays import Vocabularies
 from tidings.model.arrow import NONE
 from tidings.model.columns import EventBatch, SubscriptionBatch, events_from_arrow, events_to_arrow
-from tidings.model.event import event_from_record
+from tidings.model.event_record import event_from_record
 from tidings.model.schema import Schema
 from tidings.model.vocabulary import Vocabulary
 from tidings.spark.columns import FOUND, Batches
