@@ -9,10 +9,11 @@ them, the leaves of a binary tree in heap order (node i has children 2i and 2i +
 | `value` | u, float64         | distinct ends, ascending                                       |
 | `first` | 2 leaves + 1, int64| a node's list is entry[first[node]:first[node + 1]]            |
 | `entry` | O(n log n), int32  | rows by (score desc, row asc) within a node                    |
+| `score` | O(n log n), float64| their scores, as in the paper's lists of scored intervals      |
 
 [ranked, section 2.2.1]
 
-The paper's heap of the nodes on the path is a scan for the best of at most 64 heads.
+The paper's heap of the nodes on the path is a scan for the best of at most 64 heads, whose scores stand side by side.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import numpy as np
 from experiments.baselines.score_sorted_interval_tree import new_path
 from tidings._jit import kernel
 from tidings.index.sopt_rtree import NO_NUMBERS, best_first
-from tidings.rank.bounded_heap import better
 
 
 @kernel
@@ -49,9 +49,9 @@ def cover(order, start, end, leaves, first, entry):
 
 
 @kernel
-def open_path(tree, q, heads, ends):
-    """The lists from the leaf of q up to the root that are not empty; how many."""
-    value, first, _ = tree
+def open_path(tree, q, heads, ends, top):
+    """The lists from the leaf of q up to the root that are not empty; how many. `top` are the scores at their heads."""
+    value, first, _, score = tree
     leaves = (first.size - 1) >> 1
     at = np.searchsorted(value, q)
     segment = 2 * at + 1 if at < value.size and value[at] == q else 2 * at
@@ -59,36 +59,39 @@ def open_path(tree, q, heads, ends):
     path = 0
     while node > 0:
         heads[path], ends[path] = first[node], first[node + 1]
-        path += heads[path] < ends[path]
+        if heads[path] < ends[path]:
+            top[path] = score[heads[path]]
+            path += 1
         node >>= 1
     return path
 
 
 @kernel
-def pull(tree, score, heads, ends, path, out):
+def pull(tree, heads, ends, top, path, out):
     """The next intervals over all lists: (how many, lists still open)."""
-    _, _, entry = tree
+    _, _, entry, score = tree
     found = 0
     while path > 0 and found < out.size:
         chosen = 0
         for other in range(1, path):
-            a, b = entry[heads[other]], entry[heads[chosen]]
-            if better(score[a], a, score[b], b):
+            if top[other] > top[chosen] or (top[other] == top[chosen] and entry[heads[other]] < entry[heads[chosen]]):
                 chosen = other
         out[found] = entry[heads[chosen]]
         found += 1
         heads[chosen] += 1
         if heads[chosen] == ends[chosen]:
             path -= 1
-            heads[chosen], ends[chosen] = heads[path], ends[path]
+            heads[chosen], ends[chosen], top[chosen] = heads[path], ends[path], top[path]
+        else:
+            top[chosen] = score[heads[chosen]]
     return found, path
 
 
 @kernel
-def pull_batch(tree, score, q, heads, ends, out):
+def pull_batch(tree, q, heads, ends, top, out):
     for query in range(q.size):
-        path = open_path(tree, q[query], heads, ends)
-        found, _ = pull(tree, score, heads, ends, path, out[query])
+        path = open_path(tree, q[query], heads, ends, top)
+        found, _ = pull(tree, heads, ends, top, path, out[query])
         out[query, found:] = -1
 
 
@@ -106,7 +109,7 @@ class ScoredSegmentTree:
         first = np.concatenate([[0], np.cumsum(count)])
         entry = np.empty(max(first[-1], 1), np.int32)
         cover(order, start, end, leaves, first[:-1].copy(), entry)
-        self.tree = (value, first, entry)
+        self.tree = (value, first, entry, score[entry] if len(score) else np.empty(1))
 
     def topk(self, q, k):
         found = self.topk_batch(np.asarray([q]), k)[0]
@@ -114,19 +117,20 @@ class ScoredSegmentTree:
 
     def topk_batch(self, q, k):
         out = np.empty((len(q), k), np.int64)
-        pull_batch(self.tree, self.score, q, *new_path(), out)
+        pull_batch(self.tree, q, *new_path(), np.empty(64), out)
         return out
 
     def getnext(self, q):
         heads, ends = new_path()
-        path = open_path(self.tree, q, heads, ends)
+        top = np.empty(64)
+        path = open_path(self.tree, q, heads, ends, top)
         out = np.empty(64, np.int64)
         while path:
-            found, path = pull(self.tree, self.score, heads, ends, path, out)
+            found, path = pull(self.tree, heads, ends, top, path, out)
             yield from out[:found].tolist()
 
     def check(self):
-        _, first, entry = self.tree
+        _, first, entry, _ = self.tree
         assert np.all(np.diff(first) >= 0)
         for a, b in pairwise(first):
             assert np.all(np.diff(self.score[entry[a:b]]) <= 0)
