@@ -9,7 +9,8 @@ Rates are of the median of the micro-batches' own time; `..._by_cpu` is what the
 if they were spread evenly over two cores, which a busy machine changes less. An event's latency is the time that its micro-batch
 takes, and half of the time in which that one's events came.
 
-`python -m benchmarks.spark_notify [subscriptions]`: 100,000 and a million without a number; only that run is stored.
+`python -m benchmarks.spark_notify [notify | latency] [subscriptions]`: if nothing is named both, `notify` also with a million
+subscriptions; only that run is stored.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tidings.spark import build, match, notify, session
 
 SIZES = (100_000, 1_000_000)
 ROWS, PER_EVENT, FILL, MEASURED, CORES = 200_000, 100, 10, 10, 2
-EVENTS_PER_SECOND, SECONDS, WARM = 10_000, 60, 20
+EVENTS_PER_SECOND, SECONDS, WARM = 10_000, 60, 40
 RESULTS = Path(__file__).parent / "results" / "spark_notify.json"
 
 
@@ -137,16 +138,19 @@ def latencies(reports: list[Any]) -> dict[str, Any]:
 
 def main() -> None:
     sizes = [int(text) for text in sys.argv[1:] if text.isdigit()]
+    benches = {"notify": (bench_notify, sizes or SIZES), "latency": (bench_latency, sizes or SIZES[:1])}
+    asked = [name for name in benches if name in sys.argv[1:]]
     settings = {"spark.sql.shuffle.partitions": str(CORES), "spark.driver.memory": "4g"}
     settings["spark.sql.streaming.numRecentProgressUpdates"] = "1000"
     spark = session("tidings-bench", f"local[{CORES}]", settings)
-    results: dict[str, Any] = {**provenance(), "notify": [], "latency": []}
-    for part, bench, counts in (("latency", bench_latency, sizes or SIZES[:1]), ("notify", bench_notify, sizes or SIZES)):
+    results: dict[str, Any] = {**provenance(), **{name: [] for name in benches}}
+    for name in asked or benches:
+        bench, counts = benches[name]
         for subscriptions in counts:
             with tempfile.TemporaryDirectory() as folder:
-                results[part].append(bench(spark, subscriptions, Path(folder)))
-            print(json.dumps(results[part][-1]), flush=True)
-    if not sizes:
+                results[name].append(bench(spark, subscriptions, Path(folder)))
+            print(json.dumps(results[name][-1]), flush=True)
+    if not asked and not sizes:
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     spark.stop()
 

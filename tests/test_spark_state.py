@@ -17,7 +17,7 @@ from tests.test_spark_notify import CHANGES, told
 from tidings.engine.view import view_of
 from tidings.errors import StorageError
 from tidings.spark import window_state
-from tidings.spark.matching import Matcher
+from tidings.spark.matcher import Matcher
 from tidings.spark.notifications import ON_THE_WAY, with_ids
 from tidings.spark.pins import newest
 from tidings.spark.shards import ShardPacker, from_bytes
