@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tidings._jit import kernel
 from tidings.engine.ranked_lists import EntryColumns
 from tidings.engine.window_lists import watch
-from tidings.engine.window_memory import ALL, LIST, NEVER, NONE, NUMBER, USED, Records
+from tidings.engine.window_memory import ALL, LIST, NEVER, NUMBER, USED, Records
 from tidings.engine.window_passes import advance_to
 from tidings.engine.windows import Windows
 from tidings.rank.queue_length import WORST_BIRTHS, queue_length
@@ -63,7 +63,7 @@ class SlotWindows(Windows):
         made = np.zeros(len(slots), LIST)
         for name in ("k", "duration", "counted", "since"):
             made[name] = getattr(lists, name)
-        made["after"], made["edge"], made["changed"] = self._memory.meter[NUMBER], NONE, 1
+        made["after"], made["changed"] = self._memory.meter[NUMBER], 1
         made["bounded"] = (lists.error > 0) & (lists.k > 0)
         made["limit"] = _limits(lists)
         self._room_for_slots(slots)
