@@ -16,8 +16,10 @@ import numpy as np
 from experiments.baselines.keyword_first import KeywordFirst
 from experiments.baselines.spatial_first import SpatialFirst
 from experiments.report import cpu_seconds, markdown, provenance
-from experiments.rttree import head, operations_a_second, similarity_index, tree
 from experiments.rttree_data import GROUPS, VOCABULARY, Twitter
+from experiments.rttree_growth import head, operations_a_second
+from experiments.rttree_race import tree
+from experiments.rttree_similarity import similarity_index
 from tidings.index.word_blocks import WordBlocks
 from tidings.rank.similarity import idf
 

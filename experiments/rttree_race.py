@@ -1,0 +1,109 @@
+"""How the location-aware experiments measure: indexes race on the same messages, one in memory after another.
+
+Times are process CPU time of one core for each message, the least of REPEATS runs over a batch.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import numpy as np
+
+from experiments.report import cpu_seconds
+from tidings.index.rt_tree import RtTree
+
+REPEATS = 3
+SLOW = 2.0
+"""Seconds from which on one run of a batch is enough."""
+LENGTHS = {"short": (5, 10, 15, 20), "long": (100, 400, 700, 1000)}
+
+
+def progress(text: str) -> None:
+    print(f"  {text}", flush=True)
+
+
+def by_length(data, group):
+    """A batch of messages for each number of words on the figures' x axis."""
+    kind = group.split()[0]
+    return {length: data.messages(group, 100 if kind == "short" else 20, length) for length in LENGTHS[kind]}
+
+
+def tree(policy, order, clauses, **options):
+    index = RtTree(policy, order, **options)
+    index.insert(np.arange(len(clauses), dtype=np.int32), clauses)
+    return index
+
+
+def microseconds(match, events):
+    """CPU microseconds a message, the least of REPEATS runs after one that warms up; of that one alone where it is slow."""
+    first = cpu_seconds(lambda: match(events), 1)
+    seconds = first if first > SLOW else cpu_seconds(lambda: match(events), REPEATS)
+    return seconds / len(events) * 1e6
+
+
+def size_of(index):
+    """Bytes without the dynamic frequencies, which the paper does not count either."""
+    return index.nbytes - (index.frequencies.nbytes if isinstance(index, RtTree) else 0)
+
+
+class Race:
+    """What came of it: `mean[label, group]` microseconds a message, `counted[label, group]` the trees' counters a message at the
+    greatest number of words, `size[label]` bytes."""
+
+    def __init__(self, report, name, caption, makers, groups):
+        self.title, self.groups, self.labels = caption.split(":")[0], list(groups), list(makers)
+        self.mean, self.counted, self.size = {}, {}, {}
+        series, answers = {group: {} for group in groups}, {}
+        for label, make in makers.items():
+            begin = time.process_time()
+            index = make()
+            progress(f"{self.title}: {label} is built in {time.process_time() - begin:.0f} s")
+            self.size[label] = size_of(index)
+            for group, batches in groups.items():
+                found = sorted_pairs(index.match_batch(next(iter(batches.values()))))
+                assert np.array_equal(answers.setdefault(group, found), found), (label, group)
+                line = [(length, microseconds(index.match_batch, batch)) for length, batch in batches.items()]
+                series[group][label] = line
+                self.mean[label, group] = float(np.mean([y for _, y in line]))
+                if isinstance(index, RtTree):
+                    self.counted[label, group] = count(index, list(batches.values())[-1])
+            progress(f"{self.title}: {label}: " + ", ".join(f"{group} {self.mean[label, group]:.0f} us" for group in groups))
+            del index
+        for group, lines in series.items():
+            figure = f"{name}_{group.replace(' ', '_')}"
+            report.figure(figure, lines, "words of the message", "us a message", caption=f"{caption}: {group}", logy=True)
+        self._tell_counters(report, name)
+
+    def _tell_counters(self, report, name):
+        rows = [
+            {"tree": label, "group": group, **{key: round(values[key], 1) for key in ("visited", "postings", "verified")}}
+            for (label, group), values in self.counted.items()
+        ]
+        if rows:
+            caption = f"{self.title}: nodes asked for tokens, postings read and entries verified a message of most words"
+            report.table(f"{name}_counters", rows, caption)
+
+    def verified(self, label):
+        """Entries verified a message, summed over the groups."""
+        return sum(self.counted[label, group]["verified"] for group in self.groups)
+
+    def claim_order(self, report, *labels, groups=None, reason="", text=""):
+        """The claim that the first label is fastest, then the next, in every group; `reason` is told where it fails."""
+        groups = groups or self.groups
+        for faster, slower in pairwise(labels):
+            holds = all(self.mean[faster, group] < self.mean[slower, group] for group in groups)
+            ratios = ", ".join(f"{group} {self.mean[slower, group] / self.mean[faster, group]:.2f}x" for group in groups)
+            report.claim(f"{text or self.title}: {faster} is faster than {slower}", holds, ratios, "" if holds else reason)
+
+
+def sorted_pairs(matches):
+    event, name = (column.astype(np.int64) for column in matches)
+    return np.sort(event << 32 | name)
+
+
+def count(index, batch):
+    """What the tree counts a message."""
+    before = index.stats
+    index.match_batch(batch)
+    return {key: (value - before[key]) / len(batch) for key, value in index.stats.items()}
