@@ -14,7 +14,7 @@ from experiments.report import cpu_seconds
 from tidings.index.rt_tree import RtTree
 
 REPEATS = 3
-SLOW = 2.0
+SLOW = 0.5
 """Seconds from which on one run of a batch is enough."""
 LENGTHS = {"short": (5, 10, 15, 20), "long": (100, 400, 700, 1000)}
 

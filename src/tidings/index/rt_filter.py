@@ -189,12 +189,12 @@ def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: NDAr
                 continue
             last, leaves = end, -1
             if body.height[child] == 0:
-                found = _read_leaf(tree, message, scratch, child, out, found)
+                found = _read_leaf(tree, message, scratch, child, body.height[body.state[ROOT]] - 1, out, found)
             else:
                 if is_root:
                     leaves = touched_leaves(body, message.box, child, few, scratch, depth)
                 if leaves >= 0:
-                    found = _verify_leaves(tree, message, scratch, leaves, out, found)
+                    found = _read_leaves(tree, message, scratch, leaves, out, found)
                 else:
                     found, last = _count_lists(tree, message, scratch, child, wanted, met, end, out, found)
             if found == FULL_OUT:
@@ -233,19 +233,18 @@ def touched_leaves(body: Body, box: NDArray[np.float64], node: int, most: int, s
 
 
 @borrowing_kernel
-def _verify_leaves(tree: Tree, message: Message, scratch: Scratch, leaves: int, out: NDArray[np.int32], found: int) -> int:
+def _read_leaves(tree: Tree, message: Message, scratch: Scratch, leaves: int, out: NDArray[np.int32], found: int) -> int:
     for leaf in scratch.leaves[:leaves]:
-        found = rt_tree_verify(tree, message, scratch, wide(leaf), out, found)
+        found = _read_leaf(tree, message, scratch, wide(leaf), 0, out, found)
         if found == FULL_OUT:
             break
     return found
 
 
 @borrowing_kernel
-def _read_leaf(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: NDArray[np.int32], found: int) -> int:
-    """What the lists of a leaf would give, by its few entries: those counted at all levels above, whose other tokens are there."""
+def _read_leaf(tree: Tree, message: Message, scratch: Scratch, leaf: int, above: int, out: NDArray[np.int32], found: int) -> int:
+    """What the lists of a leaf would give, by its few entries: those counted at the levels above, whose other tokens are there."""
     body, entries = tree.body, tree.entries
-    above = body.height[body.state[ROOT]] - 1
     tree.stats[VISITED] += 1
     for at in range(body.degree[leaf]):
         entry = body.child[leaf, at]

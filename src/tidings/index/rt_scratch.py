@@ -30,7 +30,7 @@ class Scratch(NamedTuple):
     stamp: NDArray[np.int32]
     """Vocabulary: the number of the last message that had the token."""
     hint: NDArray[np.uint8]
-    """HINTS: 1 where the message has a token of that remainder; 0 between messages."""
+    """HINTS: 1 where the message has a token with those last bits; 0 between messages."""
     asked: NDArray[np.int32]
     """Vocabulary: the last visit that wanted the token."""
     seen: NDArray[np.uint16]
@@ -98,18 +98,18 @@ class Scratches:
 def put_on(scratch: Scratch, token: int, number: int) -> None:
     """Say that message `number` has the token."""
     scratch.stamp[token] = number
-    scratch.hint[token % HINTS] = 1
+    scratch.hint[token & (HINTS - 1)] = 1
 
 
 @borrowing_kernel
 def take_off(scratch: Scratch, tokens: NDArray[np.int32]) -> None:
     """The message that had these tokens is done."""
     for token in tokens:
-        scratch.hint[token % HINTS] = 0
+        scratch.hint[token & (HINTS - 1)] = 0
 
 
 @borrowing_kernel
 def on(scratch: Scratch, token: int, number: int) -> bool:
     """Whether message `number` has the token."""
-    has: bool = scratch.hint[token % HINTS] != 0 and scratch.stamp[token] == number
+    has: bool = scratch.hint[token & (HINTS - 1)] != 0 and scratch.stamp[token] == number
     return has

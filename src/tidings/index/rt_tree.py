@@ -39,16 +39,9 @@ from tidings.index.rt_body import (
     attach,
     check_body,
     detach,
-    displace,
-    drop_node,
     empty_body,
     hilbert_order,
-    nearest_children,
-    nearest_sibling,
     pack,
-    place,
-    take_node,
-    upper_half,
     wide,
     with_entries,
     with_nodes,
@@ -67,6 +60,7 @@ from tidings.index.rt_policy import (
     take_rows,
     with_words,
 )
+from tidings.index.rt_reshape import displace, drop_node, nearest_children, nearest_sibling, place, take_node, upper_half
 from tidings.index.rt_scratch import Scratches
 from tidings.index.rt_tokens import FULL, KEYS, LONGEST, ROOM_USED, Tokens, check_tokens, with_space
 from tidings.model.arrays import ClauseColumns, EventColumns
