@@ -6,9 +6,10 @@ once and runs many times, so its tasks agree through the topic's folder: the fir
     folder/pins/<query id>/<batch id>.json      {"manifest": N, "time": microseconds}
 
 under another name and links it into place, which succeeds for exactly one; all the others, now and in every retry, read it. The
-query's id comes from its checkpoint, so a restarted query finds the pin of the batch it repeats. `time` stands in for the wall
-clock wherever a batch needs one. A query keeps the pins of its last PINS_KEPT batches; a pinned manifest's files are not dropped
-(`manifest.pinned`).
+query's id comes from its checkpoint, so a restarted query finds the pin of the batch it repeats; one that finds none of its
+pins, or a newer one than the folder's manifest, has a checkpoint that does not belong to this folder, and stops. `time` stands in
+for the wall clock wherever a batch needs one. A query keeps the pins of its last PINS_KEPT batches; a pinned manifest's files are
+not dropped (`manifest.pinned`).
 """
 
 from __future__ import annotations
@@ -57,7 +58,12 @@ def refuse_parts(folder: Path) -> None:
 def current(folder: Path, otherwise: Pin) -> Pin:
     """The pin of the micro-batch that this task is of; `otherwise` in a batch query."""
     where = micro_batch()
-    return otherwise if where is None else pinned(folder, *where)
+    if where is None:
+        return otherwise
+    query, batch = where
+    if batch > 0 and not (folder / PINS / query).is_dir():
+        raise StorageError(f"this checkpoint is of a query that has not read {folder}: give the query a checkpoint of its own")
+    return pinned(folder, query, batch)
 
 
 def micro_batch() -> tuple[str, int] | None:
@@ -71,8 +77,19 @@ def micro_batch() -> tuple[str, int] | None:
 def pinned(folder: Path, query: str, batch: int) -> Pin:
     """The pin of a query's micro-batch, made by the first who asks."""
     path = folder / PINS / query / f"{batch}.json"
-    once(path, lambda partial: partial.write_text(json.dumps(newest(folder)._asdict())))
+    once(path, lambda partial: partial.write_text(json.dumps(_next(folder, path.with_name(f"{batch - 1}.json"))._asdict())))
     return Pin(**json.loads(path.read_text()))
+
+
+def _next(folder: Path, before: Path) -> Pin:
+    """The newest, which must not be older than what the micro-batch before had."""
+    pin = newest(folder)
+    seen = json.loads(before.read_text())["manifest"] if before.exists() else 0
+    if seen > pin.manifest:
+        raise StorageError(
+            f"{folder} is at manifest {pin.manifest}, older than {seen}, which this query has read: give it a checkpoint of its own"
+        )
+    return pin
 
 
 def once(path: Path, write: Callable[[Path], object]) -> None:
