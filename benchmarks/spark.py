@@ -1,7 +1,11 @@
-"""The pipeline's speed: `match` and `build` on two local cores, beside the embedded engine and a Spark SQL join.
+"""The pipeline's speed without state: `build` and `match`, Parquet to Parquet, on two local cores, beside the embedded engine and a
+Spark SQL join.
 
-Ratios are of one run. Spark's time is wall time, since its work is spread over a JVM and two Python workers; the embedded engine's
-is CPU time of one thread, so `events/s/core` of Spark is its rate divided by two. The join is run on a slice and extrapolated.
+Costs are CPU seconds of everything that works: the JVM and its Python workers, user and system, so a busy machine does not change
+them; `per second and core` is the work divided by them. Wall time stands beside. The embedded engine's is CPU time of one thread on
+batches of as many events as Spark hands its workers at a time. The join is run on a slice and extrapolated by pairs.
+
+`python -m benchmarks.spark [subscriptions]`: a million without a number; only that run is stored.
 """
 
 from __future__ import annotations
@@ -10,8 +14,9 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
@@ -25,93 +30,146 @@ from experiments.report import provenance
 from tidings.engine.view import View
 from tidings.spark import build, match, session
 
-SIZE = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 1_000_000
-EVENTS = 100_000
-CORES = 2
+FULL = 1_000_000
+SIZE = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else FULL
+BATCH, BATCHES = 100_000, 10
+CORES, REPEATS = 2, 3
+WORKLOADS = {"ranges-place": workloads.ranges_place, "words-box": workloads.words_box}
 RESULTS = Path(__file__).parent / "results" / "spark.json"
 
 
-def timed(work: Any) -> tuple[float, Any]:
-    begun = time.perf_counter()
-    result = work()
-    return time.perf_counter() - begun, result
+class Cost(NamedTuple):
+    wall: float
+    cpu: float
 
 
-def noop(frame: DataFrame) -> None:
-    frame.write.format("noop").mode("overwrite").save()
+def cost_of(work: Callable[[], Any]) -> Cost:
+    """Of all that works: this driver, the JVM, and the Python workers that it has."""
+    before, begun = spent(), time.perf_counter()
+    work()
+    return Cost(time.perf_counter() - begun, spent() - before)
+
+
+def spent() -> float:
+    """CPU seconds of this process, of all below it, and of those of them that have ended."""
+    below = psutil.Process().children(recursive=True)
+    return time.process_time() + sum(sum(process.cpu_times()[:4]) for process in below)
+
+
+def least(work: Callable[[], Any], repeats: int = REPEATS) -> Cost:
+    return min((cost_of(work) for _ in range(repeats)), key=lambda cost: cost.cpu)
 
 
 def embedded_rate(folder: Path, events: pa.Table) -> float:
-    """Events a second of CPU time of one thread, the best of three."""
-    view = View.open(folder)
-    best = 0.0
-    for _ in range(3):
+    """Events a second of CPU time of one thread, the best of some."""
+    view, times = View.open(folder), []
+    for _ in range(REPEATS + 1):
         begun = time.process_time()
         view.match(events, time=0)
-        best = max(best, len(events) / (time.process_time() - begun))
-    return best
+        times.append(time.process_time() - begun)
+    return len(events) / min(times)
 
 
-def bench_match(spark: SparkSession, name: str, folder: Path) -> dict[str, Any]:
-    load = {"ranges-place": workloads.ranges_place, "words-box": workloads.words_box}[name](SIZE, EVENTS)
-    source = folder / "events.parquet"
-    pq.write_table(load.subscriptions, folder / "subscriptions.parquet", row_group_size=SIZE // 4)
-    pq.write_table(load.events, source, row_group_size=EVENTS // 4)
-    topic = folder / "topic"
-    building, count = timed(lambda: build(spark.read.parquet(str(folder / "subscriptions.parquet")), topic, name, load.schema))
-    frame = match(spark.read.parquet(str(source)).repartition(CORES).cache(), topic)
-    rows = frame.count()
-    times = [timed(lambda: frame.write.mode("overwrite").parquet(str(folder / "out")))[0] for _ in range(3)]
+def bench(spark: SparkSession, name: str, folder: Path) -> dict[str, Any]:
+    load = WORKLOADS[name](SIZE, BATCH)
+    source = folder / "events"
+    write_subscriptions(load.subscriptions, folder / "subscriptions")
+    write_events(load.events, source)
+    given = spark.read.parquet(str(folder / "subscriptions"))
+    names = iter("ab")
+    building = least(lambda: build(given, folder / next(names), name, load.schema), 2)
+    topic = folder / "b"
+    frame = match(spark.read.parquet(str(source)), topic)
+    cost = least(lambda: frame.write.mode("overwrite").parquet(str(folder / "out")), REPEATS)
+    shared = memory(topic)
     embedded = embedded_rate(topic, load.events)
-    rate = EVENTS / min(times) / CORES
+    events = BATCH * BATCHES
     return {
         "workload": name,
         "subscriptions": SIZE,
-        "build_per_second": count / building,
-        "matches": rows,
-        "spark_events_per_second_core": rate,
+        "events": events,
+        "matches": spark.read.parquet(str(folder / "out")).count(),
+        "build_wall_s": building.wall,
+        "build_per_second": SIZE / building.wall,
+        "build_per_cpu_second_times_cores": SIZE / building.cpu * CORES,
+        "match_wall_s": cost.wall,
+        "match_cpu_s": cost.cpu,
+        "spark_events_per_second_core": events / cost.cpu,
         "embedded_events_per_second_core": embedded,
-        "share_of_embedded": rate / embedded,
-        "join_times_slower": join_ratio(spark, load, EVENTS / min(times)) if name == "ranges-place" else None,
-        **memory(),
+        "share_of_embedded": events / cost.cpu / embedded,
+        "join_times_slower": join_ratio(spark, load, cost.cpu / events) if name == "ranges-place" else None,
+        **shared,
     }
 
 
-def join_ratio(spark: SparkSession, load: workloads.Workload, rate: float) -> float:
-    """How many times slower a nested-loop join is: a slice of 20 events and 20,000 subscriptions, extrapolated by pairs."""
-    slice_of, few = 20_000, 20
-    corners = np.array(load.subscriptions["place.box"].slice(0, slice_of).to_pylist())
+def write_subscriptions(subscriptions: pa.Table, folder: Path) -> None:
+    """A file for each core."""
+    folder.mkdir()
+    each = SIZE // CORES
+    for core in range(CORES):
+        pq.write_table(subscriptions.slice(core * each, each if core + 1 < CORES else None), folder / f"{core}.parquet")
+
+
+def write_events(events: pa.Table, folder: Path) -> None:
+    """The same events so many times under other ids, in a file for each core."""
+    folder.mkdir()
+    for core in range(CORES):
+        parts = []
+        for number in range(core, BATCHES, CORES):
+            ids = pa.array(np.char.add(f"{number}-", np.asarray(events["id"]).astype(str)))
+            parts.append(events.set_column(events.column_names.index("id"), "id", ids))
+        pq.write_table(pa.concat_tables(parts), folder / f"{core}.parquet")
+
+
+def join_ratio(spark: SparkSession, load: workloads.Workload, cpu_per_event: float) -> float:
+    """How many times the CPU time of `match` a nested-loop join takes, by what some events and 20,000 subscriptions take."""
+    few, many = 50, 20_000
+    corners = np.array(load.subscriptions["place.box"].slice(0, many).to_pylist())
     names = [c for c in load.subscriptions.column_names if c.endswith((".lo", ".hi"))]
-    columns = {c.replace(".", "_"): load.subscriptions[c].slice(0, slice_of) for c in names}
+    columns = {c.replace(".", "_"): load.subscriptions[c].slice(0, many) for c in names}
     boxes = {f"b{i}": corners[:, i] for i in range(4)}
-    ids = load.subscriptions["id"].slice(0, slice_of)
+    ids = load.subscriptions["id"].slice(0, many)
     subscriptions = spark.createDataFrame(pa.table({"sid": ids, **boxes, **columns})).cache()
-    events = spark.createDataFrame(load.events.slice(0, few)).cache()
+    events = spark.createDataFrame(load.events.slice(0, few)).repartition(CORES).cache()
     holds = F.col("place.x").between(F.col("b0"), F.col("b2")) & F.col("place.y").between(F.col("b1"), F.col("b3"))
     for attribute in sorted({c.split(".")[0] for c in names}):
         low, high = F.col(f"{attribute}_lo"), F.col(f"{attribute}_hi")
         holds = holds & (low.isNull() | (F.col(attribute) >= low)) & (high.isNull() | (F.col(attribute) <= high))
     joined = events.join(F.broadcast(subscriptions), holds)
     noop(joined)
-    seconds = min(timed(lambda: noop(joined))[0] for _ in range(2))
-    return rate * (seconds / (few * slice_of)) * SIZE
+    fixed = least(lambda: noop(events))
+    cost = least(lambda: noop(joined))
+    return (cost.cpu - fixed.cpu) / (few * many) * SIZE / cpu_per_event
 
 
-def memory() -> dict[str, float]:
-    """Megabytes of the Python workers: shared pages counted once each (PSS), and as often as mapped (RSS)."""
-    workers = [p for p in psutil.process_iter(["cmdline"]) if "pyspark.daemon" in " ".join(p.info["cmdline"] or ())]
-    infos = [worker.memory_full_info() for worker in workers]
-    return {"workers_pss_mb": sum(i.pss for i in infos) / 1e6, "workers_rss_mb": sum(i.rss for i in infos) / 1e6}
+def noop(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def memory(topic: Path) -> dict[str, Any]:
+    """Megabytes of the Python workers that map the topic's segments: as often as mapped (RSS), and shared pages once (PSS)."""
+    rows = []
+    alive = [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+    for process in alive:
+        mapped = [m for m in process.memory_maps(grouped=True) if m.path.startswith(str(topic / "segments"))]
+        if mapped:
+            whole = process.memory_full_info()
+            rows.append((whole.rss, whole.pss, sum(m.rss for m in mapped), sum(m.pss for m in mapped)))
+    sums = [sum(column) / 1e6 for column in zip(*rows, strict=True)] or [0.0] * 4
+    names = ("workers_rss_mb", "workers_pss_mb", "segments_rss_mb", "segments_pss_mb")
+    files = sum(file.stat().st_size for file in (topic / "segments").iterdir())
+    return {"workers": len(rows), **dict(zip(names, sums, strict=True)), "segment_files_mb": files / 1e6}
 
 
 def main() -> None:
     spark = session("tidings-bench", f"local[{CORES}]", {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"})
-    results: dict[str, Any] = {**provenance(), "match": []}
-    for name in ("ranges-place", "words-box"):
+    results: dict[str, Any] = {**provenance(), "runs": []}
+    for name in WORKLOADS:
         with tempfile.TemporaryDirectory() as folder:
-            results["match"].append(bench_match(spark, name, Path(folder)))
-            print(json.dumps(results["match"][-1]), flush=True)
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+            results["runs"].append(bench(spark, name, Path(folder)))
+            print(json.dumps(results["runs"][-1], indent=1), flush=True)
+    if SIZE == FULL:
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     spark.stop()
 
 
