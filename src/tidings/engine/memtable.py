@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tidings.engine.axes import clause_axes
+from tidings.engine.score_order import ScoreOrder
 from tidings.index.mo_cells import Axis
 from tidings.index.mo_tree import MOTree
 from tidings.model.arrays import EventColumns, Vocabularies, encode_clauses
@@ -39,6 +40,7 @@ class Memtable:
         self._clause: dict[int, Clause] = {}
         self._owner: dict[int, Subscription] = {}
         self._next = 0
+        self._order = ScoreOrder(schema)
 
     def __len__(self) -> int:
         return len(self.subscriptions)
@@ -81,6 +83,7 @@ class Memtable:
                 clauses.append(clause)
         self._waiting.clear()
         self._forget(gone)
+        self._order.note([*slots, *gone])
         if slots:
             self._index.insert(np.array(slots, np.int32), encode_clauses(self._schema, self._vocabularies, clauses, slots))
 
@@ -109,6 +112,12 @@ class Memtable:
             if all(residue.test(values(event)) for residue in self._clause[slot].residue):
                 found[event, self._owner[slot].id] = self._owner[slot]
         return [(event, subscription) for (event, _), subscription in found.items()]
+
+    def best(self, events: EventColumns, values: Callable[[int], Values], k: int) -> list[tuple[int, Subscription]]:
+        """The same, but who is not among an event's k best may be left out."""
+        self.index_waiting()
+        found = self._order.best(events, k, self._owner)
+        return self.match(events, values) if found is None else [(event, self._owner[slot]) for event, slot in found]
 
     def check(self) -> None:
         self.index_waiting()

@@ -197,7 +197,7 @@ class Store:
         """
         with self.lock:
             snapshot = self.snapshot
-            fresh = self.memtable.match(events, values) if len(self.memtable) else []
+            fresh = self._fresh(events, values, k) if len(self.memtable) else []
         found = []
         for segment in snapshot.segments:
             if k is None:
@@ -206,6 +206,9 @@ class Store:
                 pairs, ordered = best_pairs(segment, Question(events, values, k, snapshot.seq))
                 found.append(Found(segment, *pairs, ordered))
         return found, fresh
+
+    def _fresh(self, events: EventColumns, values: Callable[[int], Values], k: int | None) -> list[tuple[int, Subscription]]:
+        return self.memtable.match(events, values) if k is None else self.memtable.best(events, values, k)
 
     def match_one(self, values: Values) -> tuple[list[tuple[Segment, NDArray[np.int32]]], list[Subscription]]:
         """`match` of a single event, the short way: ordinals by segment, and the memtable's subscriptions."""
