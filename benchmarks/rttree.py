@@ -18,7 +18,7 @@ from experiments.baselines.spatial_first import SpatialFirst
 from experiments.report import cpu_seconds, markdown, provenance
 from experiments.rttree_data import GROUPS, VOCABULARY, Twitter
 from experiments.rttree_growth import head, operations_a_second
-from experiments.rttree_race import tree
+from experiments.rttree_race import some, tree
 from experiments.rttree_similarity import similarity_index
 from tidings.index.word_blocks import WordBlocks
 from tidings.rank.similarity import idf
@@ -54,17 +54,12 @@ def matching(clauses, batches):
         seconds = cpu_seconds(lambda: made.append(make()), repeats=1)  # noqa: B023
         row = {"structure": label, "build s": round(seconds, 2), "B a subscription": round(made[0].nbytes / len(clauses))}
         for group, batch in batches.items():
-            few = batch if label in ("R^t++", "rarest-word lists") else first_events(batch, 50)
+            few = batch if label in ("R^t++", "rarest-word lists") else some(batch, 0, min(50, len(batch)))
             made[0].match_batch(few)
             row[f"{group}, messages/s"] = round(len(few) / cpu_seconds(lambda: made[0].match_batch(few)))  # noqa: B023
         rows.append(row)
         print(row, flush=True)
     return rows
-
-
-def first_events(events, count):
-    count = min(count, len(events))
-    return type(events)(events.value[:count], events.box[:count], events.word_start[: count + 1], events.word)
 
 
 def mix(clauses, data):
@@ -83,7 +78,7 @@ def mix(clauses, data):
 
 def similarity(clauses, events):
     weights = idf(np.bincount(clauses.word, minlength=VOCABULARY), len(clauses))
-    scan, few = SpatialFirst(clauses), first_events(events, 10)
+    scan, few = SpatialFirst(clauses), some(events, 0, 10)
     index = similarity_index(clauses, 0.5, 0.5, weights, "R^t++")
     assert len(index.match_batch(few)[0]) == scan.similar_batch(few, 0.5, 0.5, weights)
     ours = cpu_seconds(lambda: index.match_batch(events)) / len(events)

@@ -6,8 +6,7 @@ import numpy as np
 
 from experiments.report import cpu_seconds
 from experiments.rttree_data import GROUPS, clause_columns
-from experiments.rttree_race import microseconds, progress, tree
-from tidings.model.arrays import EventColumns
+from experiments.rttree_race import microseconds, progress, some, tree
 
 PAPER_OPERATIONS = {"short point": 600, "long range": 60}
 
@@ -59,9 +58,7 @@ def operations_a_second(index, clauses, events):
     """Eight messages, an insertion and a deletion again and again, a call each: 80 / 10 / 10 %."""
     fresh, spent, operations = len(clauses), 0.0, 0
     for first in range(0, len(events), 8):
-        batch = EventColumns(
-            events.value[first : first + 8], events.box[first : first + 8], events.word_start[first : first + 9], events.word
-        )
+        batch = some(events, first, min(first + 8, len(events)))
         name = np.array([fresh], np.int32)
         one = only(clauses, fresh % len(clauses))
         spent += cpu_seconds(lambda: (index.insert(name, one), index.match_batch(batch), index.delete(name)), 1)  # noqa: B023

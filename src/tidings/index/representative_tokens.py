@@ -33,16 +33,16 @@ from tidings.index.hilbert import extent_of
 from tidings.index.rt_tokens import FULL, KEYS, Tokens, claim, empty_tokens, find, key_of, with_space
 
 GRID = 100
-"""Cells a side: the paper's 10,000 grids."""
+"""Cells a side: the paper's 10,000 grids, for 10 million subscriptions."""
 
 Order = Callable[["Frequencies", NDArray[np.float64], NDArray[np.int64], NDArray[np.int32]], NDArray[np.int32]]
 
 
 class Frequencies:
-    """How many subscriptions have each word, everywhere and, with `local`, in each grid cell."""
+    """How many subscriptions have each word, everywhere and, with `local`, in each of grid x grid cells."""
 
-    def __init__(self, local: bool) -> None:
-        self.local = local
+    def __init__(self, local: bool, grid: int = GRID) -> None:
+        self.local, self.grid = local, grid
         self.df = np.zeros(0, np.int64)
         self.cell: Tokens = empty_tokens(0, 0, False)
         self._extent: NDArray[np.float64] | None = None
@@ -68,8 +68,8 @@ class Frequencies:
         low, high = self._extent[:2], self._extent[2:]
         ends = np.clip(box.reshape(-1, 2, 2), low, high) - low
         side = np.where(high > low, high - low, 1.0)
-        at = np.minimum(ends.mean(axis=1) / side * GRID, GRID - 1).astype(np.int64)
-        cells: NDArray[np.int64] = at[:, 0] * GRID + at[:, 1]
+        at = np.minimum(ends.mean(axis=1) / side * self.grid, self.grid - 1).astype(np.int64)
+        cells: NDArray[np.int64] = at[:, 0] * self.grid + at[:, 1]
         return cells
 
     @property

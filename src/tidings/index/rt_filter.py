@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tidings._jit import borrowing_kernel, kernel
 from tidings.index.rt_body import ROOT, Body, touch, wide
 from tidings.index.rt_policy import ALWAYS, RT, RT_PLUS_PLUS, Entries
-from tidings.index.rt_scratch import MESSAGE, VISIT, Scratch, on, put_on, take_off
+from tidings.index.rt_scratch import MESSAGE, VISIT, Scratch, hinted, on, put_on, take_off
 from tidings.index.rt_tokens import Tokens, find, has_any, key_of
 
 VISITED, POSTINGS, VERIFIED, MESSAGES = 0, 1, 2, 3
@@ -145,13 +145,14 @@ def _shares_token(tree: Tree, message: Message, scratch: Scratch, node: int) -> 
 @borrowing_kernel
 def rt_tree_verify(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: NDArray[np.int32], found: int) -> int:
     """The leaf's entries that touch the message and whose words it all has. [rttree, Alg. 1, Verify]"""
-    body, entries = tree.body, tree.entries
+    body, entries, verified = tree.body, tree.entries, 0
     for at in range(body.degree[leaf]):
         entry = body.child[leaf, at]
-        if not touch(body.entry_box[entry], message.box):
+        start, touching = entries.word_start[entry], touch(body.entry_box[entry], message.box)
+        verified += touching
+        # One branch for both: each alone is hard to guess.
+        if not (touching & hinted(scratch, entries.token[start])):
             continue
-        tree.stats[VERIFIED] += 1
-        start = entries.word_start[entry]
         holds = True
         for token in entries.token[start : start + entries.word_count[entry]]:
             if not on(scratch, token, message.number):
@@ -162,6 +163,7 @@ def rt_tree_verify(tree: Tree, message: Message, scratch: Scratch, leaf: int, ou
                 return FULL_OUT
             out[found] = entries.name[entry]
             found += 1
+    tree.stats[VERIFIED] += verified
     return found
 
 
@@ -189,12 +191,12 @@ def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: NDAr
                 continue
             last, leaves = end, -1
             if body.height[child] == 0:
-                found = _read_leaf(tree, message, scratch, child, body.height[body.state[ROOT]] - 1, out, found)
+                found = _read_leaf(tree, message, scratch, child, out, found)
             else:
                 if is_root:
                     leaves = touched_leaves(body, message.box, child, few, scratch, depth)
                 if leaves >= 0:
-                    found = _read_leaves(tree, message, scratch, leaves, out, found)
+                    found = _verify_leaves(tree, message, scratch, leaves, out, found)
                 else:
                     found, last = _count_lists(tree, message, scratch, child, wanted, met, end, out, found)
             if found == FULL_OUT:
@@ -233,18 +235,19 @@ def touched_leaves(body: Body, box: NDArray[np.float64], node: int, most: int, s
 
 
 @borrowing_kernel
-def _read_leaves(tree: Tree, message: Message, scratch: Scratch, leaves: int, out: NDArray[np.int32], found: int) -> int:
+def _verify_leaves(tree: Tree, message: Message, scratch: Scratch, leaves: int, out: NDArray[np.int32], found: int) -> int:
     for leaf in scratch.leaves[:leaves]:
-        found = _read_leaf(tree, message, scratch, wide(leaf), 0, out, found)
+        found = rt_tree_verify(tree, message, scratch, wide(leaf), out, found)
         if found == FULL_OUT:
             break
     return found
 
 
 @borrowing_kernel
-def _read_leaf(tree: Tree, message: Message, scratch: Scratch, leaf: int, above: int, out: NDArray[np.int32], found: int) -> int:
-    """What the lists of a leaf would give, by its few entries: those counted at the levels above, whose other tokens are there."""
+def _read_leaf(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: NDArray[np.int32], found: int) -> int:
+    """What the lists of a leaf would give, by its few entries: those counted at all levels above, whose other tokens are there."""
     body, entries = tree.body, tree.entries
+    above = body.height[body.state[ROOT]] - 1
     tree.stats[VISITED] += 1
     for at in range(body.degree[leaf]):
         entry = body.child[leaf, at]

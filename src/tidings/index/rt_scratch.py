@@ -109,7 +109,14 @@ def take_off(scratch: Scratch, tokens: NDArray[np.int32]) -> None:
 
 
 @borrowing_kernel
+def hinted(scratch: Scratch, token: int) -> bool:
+    """Whether the message may have the token."""
+    has: bool = scratch.hint[token & (HINTS - 1)] != 0
+    return has
+
+
+@borrowing_kernel
 def on(scratch: Scratch, token: int, number: int) -> bool:
     """Whether message `number` has the token."""
-    has: bool = scratch.hint[token & (HINTS - 1)] != 0 and scratch.stamp[token] == number
+    has: bool = hinted(scratch, token) and scratch.stamp[token] == number
     return has

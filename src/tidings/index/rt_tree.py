@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import kernel
-from tidings.index.representative_tokens import ORDERS, Frequencies
+from tidings.index.representative_tokens import GRID, ORDERS, Frequencies
 from tidings.index.rt_body import (
     LEAST,
     MOST,
@@ -70,11 +70,12 @@ MOST_WORDS = 60_000
 
 
 class RtTree:
-    """Clauses of a box and words. `policy` is "R^t", "R^t+" or "R^t++", `order` a name in `representative_tokens.ORDERS`."""
+    """Clauses of a box and words. `policy` is "R^t", "R^t+" or "R^t++", `order` a name in `representative_tokens.ORDERS`, `grid`
+    the cells a side that the order "locality" counts in."""
 
-    def __init__(self, policy: str = "R^t++", order: str = "idf", *, box_first: bool = True) -> None:
+    def __init__(self, policy: str = "R^t++", order: str = "idf", *, box_first: bool = True, grid: int = GRID) -> None:
         self.policy, self.order, self.box_first = POLICIES[policy], order, box_first
-        self.frequencies = Frequencies(local=order == "locality")
+        self.frequencies = Frequencies(order == "locality", grid)
         self.body: Body = empty_body()
         self.entries: Entries = empty_entries()
         self.tokens: Tokens = posted_tokens(self.body, self.entries, self.policy)
