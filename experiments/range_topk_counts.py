@@ -10,7 +10,7 @@ import numpy as np
 
 from tidings._jit import kernel
 from tidings.engine.paint_tiles import MOVED
-from tidings.index.point_tree import report as watchers_in
+from tidings.index.point_questions import report as watchers_in
 
 
 @kernel

@@ -11,7 +11,7 @@ import numpy as np
 from tidings._jit import kernel
 from tidings.engine.paint_tiles import neighbours
 from tidings.index.object_index import delete_object, insert_object, min_y
-from tidings.index.point_tree import report
+from tidings.index.point_questions import report
 
 MESSAGE_BYTES = 16
 

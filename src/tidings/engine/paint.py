@@ -42,7 +42,8 @@ from tidings.engine.paint_tiles import (
     sinks,
 )
 from tidings.index.object_index import ObjectArrays, ObjectIndex, below, delete_object, insert_object, min_y
-from tidings.index.point_tree import QUESTIONS, TreeArrays, frontier
+from tidings.index.point_questions import QUESTIONS
+from tidings.index.point_tree import TreeArrays, frontier
 from tidings.index.watch_index import WatchIndex
 
 FEW = 256

@@ -32,7 +32,8 @@ from tidings.engine.paint_tiles import (
     strip_tile,
 )
 from tidings.index.object_index import ObjectArrays, below, min_y
-from tidings.index.point_tree import TreeArrays, crowded, gather, snap
+from tidings.index.point_questions import crowded, gather, snap
+from tidings.index.point_tree import TreeArrays
 
 
 @kernel

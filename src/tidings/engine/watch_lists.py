@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from tidings._jit import kernel
 from tidings.engine.paint_tiles import MOVED, MOVED_X, MOVED_Y, OBJECT, Messages, X, Y
-from tidings.index.point_tree import TreeArrays, copy_arrays, report
+from tidings.index.point_questions import report
+from tidings.index.point_tree import TreeArrays, copy_arrays
 from tidings.index.watch_index import WatchIndex
 
 

@@ -1,6 +1,7 @@
 """Points in a few dimensions, coming and going: the tight box around those inside a box, one least along an axis, and a report.
 
-A k-d tree with tight bounding boxes. Every question is a box, closed, whose ends may be infinite, as may be the points'.
+A k-d tree with tight bounding boxes. Every question is a box, closed, whose ends may be infinite, as may be the points'; the
+questions' kernels are in `point_questions`.
 
 | array    | shape, dtype       | meaning                                                                                   |
 |----------|--------------------|-------------------------------------------------------------------------------------------|
@@ -10,17 +11,19 @@ A k-d tree with tight bounding boxes. Every question is a box, closed, whose end
 | `box`    | nodes x 2 x d, float64 | the tight box of the points below; (inf, -inf) when there are none                     |
 | `block`  | nodes, int32       | a leaf's block; -1 at inner nodes and at the leaves of a sketch, which stand for their box |
 | `size`   | blocks, int32      | points of a block                                                                          |
-| `point`  | blocks x 64 x d, float64 | coordinates                                                                          |
+| `point`  | blocks x d x 64, float64 | coordinates, so that a box is tested against a whole leaf at once                    |
 | `number` | blocks x 64, int32 | the caller's numbers                                                                       |
 | `home`   | numbers, int32     | a number's leaf node; -1 absent                                                            |
-| `meta`   | 5, int64           | nodes in use, blocks in use, points, questions asked, children of an inner node: 2         |
+| `edge`   | 2 x d x 64, float64 | of a frontier: its leaves' boxes; (inf, -inf) where there is no leaf                      |
+| `stack`  | int32              | room for the nodes that a question has yet to visit                                        |
+| `meta`   | 5, int64           | nodes in use, blocks in use, points, questions asked, leaves of a frontier or TREE         |
 
-A *frontier* is a tree of one root and at most FRONTIER leaves that shares the blocks of another tree: the leaves that meet a box.
-Whoever asks many questions inside that box asks the frontier, which lies in the cache and has no path to walk.
+A *frontier* is at most FRONTIER leaves of another tree, those that meet a box, as nodes 1, 2, ... over the other's blocks. Whoever
+asks many questions inside that box asks the frontier, which lies in the cache and tests its leaves all at once.
 
 The cut only steers inserts: answers rest on the boxes, so equal points may lie on both sides and a leaf of equal points splits too.
 
-Cost. `snap`, `crowded` and `least` skip a node whose box cannot change the answer, so they follow the rim of the question: about
+Cost. The questions skip a node whose box cannot change the answer, so they follow the rim of the question: about
 O(log m) nodes on spread points, O(sqrt m) at worst. An insert or delete tightens one path. The tree is rebuilt when a path grows
 past DEEPEST or fewer than a quarter of the built points remain.
 
@@ -36,12 +39,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index import point_questions
+from tidings.index.point_questions import BLOCKS, FRONTIER, LEAF, NODES, POINTS, QUESTIONS, TREE
 
-LEAF = 64
 DEEPEST = 60
-FRONTIER = 64
-NODES, BLOCKS, POINTS, QUESTIONS, FAN = 0, 1, 2, 3, 4
-Box = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class TreeArrays(NamedTuple):
@@ -54,6 +55,8 @@ class TreeArrays(NamedTuple):
     point: NDArray[np.float64]
     number: NDArray[np.int32]
     home: NDArray[np.int32]
+    edge: NDArray[np.float64]
+    stack: NDArray[np.int32]
     meta: NDArray[np.int64]
 
 
@@ -91,22 +94,22 @@ class PointTree:
         """All numbers and their points, in the tree's order."""
         a = self.arrays
         held = np.arange(LEAF) < a.size[: a.meta[BLOCKS], None]
-        return a.number[: a.meta[BLOCKS]][held], a.point[: a.meta[BLOCKS]][held]
+        return a.number[: a.meta[BLOCKS]][held], a.point[: a.meta[BLOCKS]].transpose(0, 2, 1)[held]
 
     def snap(self, lo: tuple[float, ...], hi: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
         """The smallest box around the points inside [lo, hi]; None if there is none."""
         box = np.empty((2, self.dimensions))
-        if not snap(self.arrays, np.array([lo, hi], np.float64), box):
+        if not point_questions.snap(self.arrays, np.array([lo, hi], np.float64), box):
             return None
         return tuple(map(float, box[0])), tuple(map(float, box[1]))
 
     def report(self, lo: tuple[float, ...], hi: tuple[float, ...]) -> NDArray[np.int32]:
         """Numbers of the points inside [lo, hi], in any order."""
-        return report(self.arrays, np.array([lo, hi], np.float64))
+        return point_questions.report(self.arrays, np.array([lo, hi], np.float64))
 
     def least(self, lo: tuple[float, ...], hi: tuple[float, ...], axis: int) -> int:
         """The number inside [lo, hi] of least coordinate on `axis`, ties by least number; -1 if none."""
-        return int(least(self.arrays, np.array([lo, hi], np.float64), axis))
+        return int(point_questions.least(self.arrays, np.array([lo, hi], np.float64), axis))
 
     def _reserve(self, number: int) -> None:
         a = self.arrays
@@ -138,7 +141,7 @@ class PointTree:
         for node in range(int(a.meta[NODES])):
             block = a.block[node]
             if block >= 0:
-                below = above = a.point[block, : a.size[block]]
+                below = above = a.point[block, :, : a.size[block]].T
                 assert a.child[node] == -1
                 assert (a.home[a.number[block, : a.size[block]]] == node).all()
                 seen += len(below)
@@ -158,7 +161,7 @@ def copy_arrays(narrow: Iterable[NDArray[Any]], wide: Iterable[NDArray[Any]]) ->
 
 
 def allocate(dimensions: int, nodes: int, blocks: int, numbers: int) -> TreeArrays:
-    meta = np.array([1, 1, 0, 0, 2])
+    meta = np.array([1, 1, 0, 0, TREE])
     block = np.full(nodes, -1, np.int32)
     block[0] = 0
     box = np.full((nodes, 2, dimensions), np.inf)
@@ -170,9 +173,11 @@ def allocate(dimensions: int, nodes: int, blocks: int, numbers: int) -> TreeArra
         box=box,
         block=block,
         size=np.zeros(blocks, np.int32),
-        point=np.zeros((blocks, LEAF, dimensions)),
+        point=np.zeros((blocks, dimensions, LEAF)),
         number=np.zeros((blocks, LEAF), np.int32),
         home=np.full(numbers, -1, np.int32),
+        edge=np.zeros((2, dimensions, FRONTIER)),
+        stack=np.zeros(2 * DEEPEST + 8, np.int32),
         meta=meta,
     )
 
@@ -180,8 +185,6 @@ def allocate(dimensions: int, nodes: int, blocks: int, numbers: int) -> TreeArra
 def frontier(a: TreeArrays) -> TreeArrays:
     """An empty frontier over the tree's blocks, for `gather` to fill."""
     leaves = allocate(a.box.shape[2], FRONTIER + 1, 0, 0)
-    leaves.block[0] = -1
-    leaves.child[0] = 1
     return leaves._replace(size=a.size, point=a.point, number=a.number, home=a.home)
 
 
@@ -260,7 +263,7 @@ def stretch(a: TreeArrays, node: int, point: NDArray[np.float64]) -> None:
 @kernel
 def place_point(a: TreeArrays, leaf: int, number: int, point: NDArray[np.float64]) -> None:
     block = a.block[leaf]
-    a.point[block, a.size[block]] = point
+    a.point[block, :, a.size[block]] = point
     a.number[block, a.size[block]] = number
     a.size[block] += 1
     a.home[number] = leaf
@@ -288,8 +291,8 @@ def insert_point(a: TreeArrays, number: int, point: NDArray[np.float64]) -> int:
 def split_leaf(a: TreeArrays, node: int, axis: int) -> None:
     block = a.block[node]
     index = np.arange(LEAF)
-    select(index, a.point[block, :, axis], 0, LEAF, LEAF // 2)
-    points, numbers = a.point[block].copy(), a.number[block].copy()
+    select(index, a.point[block, axis], 0, LEAF, LEAF // 2)
+    points, numbers = a.point[block].T.copy(), a.number[block].copy()
     a.cut[node] = points[index[LEAF // 2], axis]
     bear_children(a, node)
     for side in range(2):
@@ -311,14 +314,14 @@ def delete_point(a: TreeArrays, number: int) -> None:
         j += 1
     last = a.size[block] - 1
     a.number[block, j] = a.number[block, last]
-    a.point[block, j] = a.point[block, last]
+    a.point[block, :, j] = a.point[block, :, last]
     a.size[block] = last
     a.home[number] = -1
     a.meta[POINTS] -= 1
     a.box[node, 0] = np.inf
     a.box[node, 1] = -np.inf
     for j in range(last):
-        stretch(a, node, a.point[block, j])
+        stretch(a, node, a.point[block, :, j])
     node = a.parent[node]
     while node >= 0:
         one = a.child[node]
@@ -326,215 +329,3 @@ def delete_point(a: TreeArrays, number: int) -> None:
             a.box[node, 0, d] = min(a.box[one, 0, d], a.box[one + 1, 0, d])
             a.box[node, 1, d] = max(a.box[one, 1, d], a.box[one + 1, 1, d])
         node = a.parent[node]
-
-
-@kernel
-def apart(boxes: NDArray[np.float64], node: int, box: NDArray[np.float64]) -> bool:
-    result = False
-    for d in range(box.shape[1]):
-        result |= boxes[node, 0, d] > box[1, d] or boxes[node, 1, d] < box[0, d]
-    return result
-
-
-@kernel
-def within(boxes: NDArray[np.float64], node: int, box: NDArray[np.float64]) -> bool:
-    result = True
-    for d in range(box.shape[1]):
-        result &= boxes[node, 0, d] >= box[0, d] and boxes[node, 1, d] <= box[1, d]
-    return result
-
-
-@kernel
-def covered(boxes: NDArray[np.float64], node: int, box: NDArray[np.float64], cover: NDArray[np.float64]) -> bool:
-    """Whether the node's box, as far as it lies in `box`, lies in `cover`."""
-    result = True
-    for d in range(box.shape[1]):
-        result &= max(boxes[node, 0, d], box[0, d]) >= cover[0, d] and min(boxes[node, 1, d], box[1, d]) <= cover[1, d]
-    return result
-
-
-@kernel
-def holds(box: NDArray[np.float64], point: NDArray[np.float64], block: int, j: int) -> bool:
-    result = True
-    for d in range(box.shape[1]):
-        result &= point[block, j, d] >= box[0, d] and point[block, j, d] <= box[1, d]
-    return result
-
-
-@kernel
-def snap(a: TreeArrays, box: NDArray[np.float64], tight: NDArray[np.float64]) -> bool:
-    """Whether any point lies in `box` (2 x d); `tight` becomes the smallest box around those. [range-topk, section II-B, snap]"""
-    a.meta[QUESTIONS] += 1
-    boxes, child, blocks, size, point = a.box, a.child, a.block, a.size, a.point
-    dimensions = box.shape[1]
-    for d in range(dimensions):
-        tight[0, d], tight[1, d] = np.inf, -np.inf
-    fan = a.meta[FAN]
-    stack = np.empty(2 * DEEPEST + 8, np.int32)
-    stack[0] = 0
-    depth = 1
-    while depth:
-        depth -= 1
-        node = stack[depth]
-        if apart(boxes, node, box) or covered(boxes, node, box, tight):
-            continue
-        block = blocks[node]
-        if block >= 0 and not within(boxes, node, box):
-            for j in range(size[block]):
-                if holds(box, point, block, j):
-                    for d in range(dimensions):
-                        tight[0, d] = min(tight[0, d], point[block, j, d])
-                        tight[1, d] = max(tight[1, d], point[block, j, d])
-        elif child[node] < 0 or (node and within(boxes, node, box)):
-            for d in range(dimensions):
-                tight[0, d] = min(tight[0, d], max(boxes[node, 0, d], box[0, d]))
-                tight[1, d] = max(tight[1, d], min(boxes[node, 1, d], box[1, d]))
-        else:
-            for c in range(fan):
-                stack[depth] = child[node] + c
-                depth += 1
-    return bool(tight[0, 0] <= tight[1, 0])
-
-
-@kernel
-def vacant(a: TreeArrays, box: NDArray[np.float64]) -> bool:
-    """Whether no point lies in `box`."""
-    for d in range(box.shape[1]):
-        if box[0, d] > box[1, d]:
-            return True
-    boxes, child, blocks, size, point = a.box, a.child, a.block, a.size, a.point
-    fan = a.meta[FAN]
-    stack = np.empty(2 * DEEPEST + 8, np.int32)
-    stack[0] = 0
-    depth = 1
-    while depth:
-        depth -= 1
-        node = stack[depth]
-        if apart(boxes, node, box):
-            continue
-        block = blocks[node]
-        if block >= 0:
-            for j in range(size[block]):
-                if holds(box, point, block, j):
-                    return False
-        elif child[node] < 0 or (node and within(boxes, node, box)):
-            return False
-        else:
-            for c in range(fan):
-                stack[depth] = child[node] + c
-                depth += 1
-    return True
-
-
-@kernel
-def crowded(a: TreeArrays, box: NDArray[np.float64], one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
-    """Whether `box` holds a point in neither of `one` and `other`, boxes inside it. True, unasked, if these two are not apart on
-    the first axis."""
-    a.meta[QUESTIONS] += 1
-    west, east = (one, other) if one[1, 0] < other[0, 0] else (other, one)
-    if west[1, 0] >= east[0, 0]:
-        return True
-    part = box.copy()
-    part[0, 0], part[1, 0] = np.nextafter(west[1, 0], np.inf), np.nextafter(east[0, 0], -np.inf)
-    if not vacant(a, part):
-        return True
-    for inner in (west, east):
-        part[:, 0] = inner[:, 0]
-        for d in range(1, box.shape[1]):  # beside the inner box on axis d, within it on the axes before
-            part[0, d], part[1, d] = box[0, d], np.nextafter(inner[0, d], -np.inf)
-            if not vacant(a, part):
-                return True
-            part[0, d], part[1, d] = np.nextafter(inner[1, d], np.inf), box[1, d]
-            if not vacant(a, part):
-                return True
-            part[:, d] = inner[:, d]
-        part[:] = box
-    return False
-
-
-@kernel
-def report(a: TreeArrays, box: NDArray[np.float64]) -> NDArray[np.int32]:
-    boxes, child, blocks, size, point, number = a.box, a.child, a.block, a.size, a.point, a.number
-    found = np.empty(64, np.int32)
-    count = 0
-    stack = np.empty(2 * DEEPEST + 8, np.int32)
-    stack[0] = 0
-    depth = 1
-    while depth:
-        depth -= 1
-        node = stack[depth]
-        if apart(boxes, node, box):
-            continue
-        block = blocks[node]
-        if block < 0:
-            stack[depth] = child[node]
-            stack[depth + 1] = child[node] + 1
-            depth += 2
-            continue
-        if count + LEAF > len(found):
-            wider = np.empty(2 * len(found) + LEAF, np.int32)
-            wider[:count] = found[:count]
-            found = wider
-        whole = within(boxes, node, box)
-        for j in range(size[block]):
-            if whole or holds(box, point, block, j):
-                found[count] = number[block, j]
-                count += 1
-    return found[:count]
-
-
-@kernel
-def gather(a: TreeArrays, box: NDArray[np.float64], leaves: TreeArrays) -> bool:
-    """Make `leaves` the frontier of `box`; False, and it is void, if that has more than FRONTIER leaves."""
-    boxes, child, blocks = a.box, a.child, a.block
-    count = 0
-    stack = np.empty(2 * DEEPEST + 8, np.int32)
-    stack[0] = 0
-    depth = 1
-    while depth:
-        depth -= 1
-        node = stack[depth]
-        if apart(boxes, node, box):
-            continue
-        if child[node] >= 0:
-            stack[depth] = child[node]
-            stack[depth + 1] = child[node] + 1
-            depth += 2
-            continue
-        if count == FRONTIER:
-            return False
-        count += 1
-        leaves.block[count] = blocks[node]
-        for d in range(box.shape[1]):
-            leaves.box[count, 0, d], leaves.box[count, 1, d] = boxes[node, 0, d], boxes[node, 1, d]
-    for d in range(box.shape[1]):
-        leaves.box[0, 0, d], leaves.box[0, 1, d] = box[0, d], box[1, d]
-    leaves.meta[FAN] = count
-    return True
-
-
-@kernel
-def least(a: TreeArrays, box: NDArray[np.float64], axis: int) -> int:
-    a.meta[QUESTIONS] += 1
-    boxes, child, blocks, size, point, number = a.box, a.child, a.block, a.size, a.point, a.number
-    best, bound = -1, np.inf
-    stack = np.empty(2 * DEEPEST + 8, np.int32)
-    stack[0] = 0
-    depth = 1
-    while depth:
-        depth -= 1
-        node = stack[depth]
-        if apart(boxes, node, box) or (best >= 0 and boxes[node, 0, axis] > bound):
-            continue
-        block = blocks[node]
-        if block >= 0:
-            for j in range(size[block]):
-                value, name = point[block, j, axis], number[block, j]
-                if holds(box, point, block, j) and (best < 0 or value < bound or (value == bound and name < best)):
-                    best, bound = name, value
-        else:
-            near = 0 if boxes[child[node], 0, axis] <= boxes[child[node] + 1, 0, axis] else 1
-            stack[depth] = child[node] + 1 - near
-            stack[depth + 1] = child[node] + near
-            depth += 2
-    return best

@@ -1,7 +1,7 @@
 """Watchers as points of the subscription space: (l, r) for a range [l, r], (l, r, c) for a range with a second, one-sided one.
 
-An object at x lies in the range of the watchers in the quadrant l <= x <= r. `snap` and `report` are the tree's; see `point_tree`
- for layout and cost. `sketch(limit)` is the cover of all watchers by at most `limit` rectangles, with which Paint-Sparse
+An object at x lies in the range of the watchers in the quadrant l <= x <= r. `snap` and `report` are the tree's, and its layout and
+cost those of `point_tree`. `sketch(limit)` is the cover of all watchers by at most `limit` rectangles, with which Paint-Sparse
 can work in place of the watchers themselves: it answers as if every point of the cover were a watcher.
 
 Paper: range-topk, section II-B (snap) and the remark that closes section III-B (sketch).
@@ -13,7 +13,8 @@ import heapq
 
 import numpy as np
 
-from tidings.index.point_tree import NODES, PointTree
+from tidings.index.point_questions import NODES
+from tidings.index.point_tree import PointTree
 
 
 class WatchIndex(PointTree):
