@@ -20,8 +20,10 @@ import pytest
 from crash_child import SCHEMA
 
 import tidings as td
-from tidings.index.oracle.topic import TopicOracle
+from tidings.index.oracle.topic import OracleMatch, TopicOracle
 from tidings.index.oracle.windows import WindowsOracle
+from tidings.model.event import Event
+from tidings.rank.relevance import relevance_of
 
 CHILD = Path(__file__).with_name("crash_child.py")
 SECOND = 1_000_000
@@ -46,7 +48,7 @@ class Model:
         getattr(other, name)(*arguments)
         return other
 
-    def subscribe(self, id: str, filter: str, ranking: dict[str, Any], time: int) -> None:
+    def subscribe(self, id: str, filter: str | None, ranking: dict[str, Any], time: int) -> None:
         self.time = time
         self.oracle.subscribe(id, filter, **ranking)
         self._restart(id)
@@ -78,9 +80,14 @@ class Model:
         self.time, now = time, time * SECOND
         matches = self.oracle.match(event, time=now)
         read = self.oracle.publish(event, now)
-        ranked = [(m.subscription, m.score) for m in matches if m.subscription in self.windows.interests]
+        ranked = [(m.subscription, self._judged(read, m, now)) for m in matches if m.subscription in self.windows.interests]
+        ranked = [(id, relevance) for id, relevance in ranked if relevance is not None]
         self.fresh += [(*m_fields(m), "matched", now) for m in matches if m.subscription not in self.windows.interests]
         self._tell(self.windows.publish(read.id, now, read.expires, ranked))
+
+    def _judged(self, event: Event, match: OracleMatch, now: int) -> float | None:
+        by = self.oracle.subscriptions[match.subscription].by
+        return match.score if by is None else relevance_of(SCHEMA, by)(event.values, now)
 
     def publish_batch(self, events: list[dict[str, Any]], time: int) -> None:
         for event in events:
@@ -164,6 +171,10 @@ def script(random: random.Random, model: Model, length: int) -> Iterator[list[An
             ranking: dict[str, Any] = {"score": float(random.randrange(4))}
             if random.random() < 0.5:
                 ranking |= {"k": random.randrange(1, 3), "window": random.choice(["3 s", "4 events", None])}
+            if random.random() < 0.3:
+                filter = None
+                near = json.dumps({"near": {"price": random.randrange(65) / 8}})
+                ranking |= {"k": random.randrange(1, 3), "window": random.choice(["3 s", "4 events"]), "by": near}
             known.add(id)
             yield ["subscribe", id, filter, ranking, time]
         elif draw < 0.4:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import warnings
@@ -15,8 +16,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import tidings as td
-from tidings.index.oracle.topic import TopicOracle
+from tidings.index.oracle.topic import OracleMatch, TopicOracle
 from tidings.index.oracle.windows import WindowsOracle
+from tidings.model.clause import Clause
+from tidings.model.event import Event
+from tidings.model.filter import compile_filter
+from tidings.rank.nearness import ideal_point
+from tidings.rank.relevance import relevance_of
 
 SCHEMA = td.Schema(
     {
@@ -161,6 +167,49 @@ class TopicMachine(RuleBasedStateMachine):
             self.oracle.subscribe(id, filter, **ranking)
         self._reactivate(id)
 
+    @rule(
+        id=IDS,
+        near=st.dictionaries(st.sampled_from(["price", "size"]), EIGHTHS, min_size=1),
+        weight=st.sampled_from([None, 0.25, 4.0]),
+        k=st.one_of(st.none(), st.integers(0, 3)),
+        window=st.sampled_from(["2 s", "3 events", "5 events"]),
+        filter=st.one_of(st.none(), st.none(), FILTERS),
+    )
+    def subscribe_near(self, id, near, weight, k, window, filter) -> None:
+        """Ideal points: without a filter they are reached through their balls, with one through matching."""
+        by = json.dumps({"near": near} | ({} if weight is None else {"weights": {next(iter(near)): weight}}))
+        ranking = {"k": k, "window": window, "by": by}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", td.errors.NeverMatchesWarning)
+            self.topic.subscribe(id, filter, time=self.time, **ranking)
+            self.oracle.subscribe(id, filter, **ranking)
+        self._reactivate(id)
+
+    @rule(ids=st.lists(IDS, min_size=1, max_size=4, unique=True), price=EIGHTHS)
+    def subscribe_many_near(self, ids, price) -> None:
+        by = json.dumps({"near": {"price": price}})
+        self.topic.subscribe_many(
+            pa.table({"id": ids, "k": [2] * len(ids), "window": ["3 s"] * len(ids), "by": [by] * len(ids)}), time=self.time
+        )
+        for id in ids:
+            self.oracle.subscribe(id, None, k=2, window="3 s", by=by)
+            self._reactivate(id)
+
+    @rule(id=IDS, filter=st.one_of(st.none(), st.just("price <= 4")))
+    def change_filter(self, id, filter) -> None:
+        """A filter given to an ideal point, or taken from it, makes another window; any other keeps it."""
+        before = self.oracle.subscriptions.get(id)
+        if before is not None and before.by is not None:
+            self.topic.update(id, filter=filter, time=self.time)
+            clauses = (Clause(),) if filter is None else tuple(compile_filter(SCHEMA, filter))
+            self.oracle.update(id, clauses=clauses)
+            if ideal_point(before) != ideal_point(self.oracle.subscriptions[id]):
+                self._reactivate(id)
+
+    def _judged(self, event: Event, match: OracleMatch, now: int) -> float | None:
+        by = self.oracle.subscriptions[match.subscription].by
+        return match.score if by is None else relevance_of(SCHEMA, by)(event.values, now)
+
     def _reactivate(self, id: str) -> None:
         if id in self.windows.interests:
             self.windows.deactivate(id)
@@ -275,16 +324,35 @@ class TopicMachine(RuleBasedStateMachine):
         for match in self.oracle.match(event, time=now):
             (ranked if match.subscription in self.windows.interests else plain).append(match)
         read = self.oracle.publish(event, now)
-        told = self.windows.publish(read.id, now, read.expires, [(m.subscription, m.score) for m in ranked])
+        judged = [(m.subscription, self._judged(read, m, now)) for m in ranked]
+        told = self.windows.publish(read.id, now, read.expires, [(s, r) for s, r in judged if r is not None])
         expected = [(m.subscription, m.event, m.score, None, "matched", now) for m in plain]
         expected += [(s, e, r, rank or None, why, at) for s, e, r, rank, why, at in told]
         expected = [(*n[:2], round(n[2], 9), *n[3:]) for n in expected]
         assert sorted(map(flat, notes), key=repr) == sorted(expected, key=repr)
 
+    @rule(batch=st.lists(events(), min_size=1, max_size=5, unique_by=lambda e: e["id"]))
+    def publish_batch(self, batch) -> None:
+        """The same as one after the other."""
+        now = self.time * SECOND
+        notes = self.topic.publish_batch(batch, time=self.time)
+        expected = []
+        for event in batch:
+            ranked, plain = [], []
+            for match in self.oracle.match(event, time=now):
+                (ranked if match.subscription in self.windows.interests else plain).append(match)
+            read = self.oracle.publish(event, now)
+            judged = [(m.subscription, self._judged(read, m, now)) for m in ranked]
+            told = self.windows.publish(read.id, now, read.expires, [(s, r) for s, r in judged if r is not None])
+            expected += [(m.subscription, m.event, round(m.score, 9), None, "matched", now) for m in plain]
+            expected += [(s, e, round(r, 9), rank or None, why, at) for s, e, r, rank, why, at in told]
+        assert sorted(map(flat, notes), key=repr) == sorted(expected, key=repr)
+
     @rule(later=st.integers(0, 3))
     def advance(self, later) -> None:
         self.time += later
-        told = [(s, e, r, rank or None, why, at) for s, e, r, rank, why, at in self.windows.advance(self.time * SECOND)]
+        told = self.windows.advance(self.time * SECOND)
+        told = [(s, e, round(r, 9), rank or None, why, at) for s, e, r, rank, why, at in told]
         assert sorted(map(flat, self.topic.advance(self.time)), key=repr) == sorted(told, key=repr)
 
     @rule(filter=FILTERS)
@@ -308,6 +376,7 @@ class TopicMachine(RuleBasedStateMachine):
             assert len(self.topic) == len(self.oracle.subscriptions)
             for segment in self.topic.store.snapshot.segments:
                 segment.check()
+            self.topic.publisher.near.check()
 
 
 def rounded(matches) -> list[tuple[str, str, float]]:

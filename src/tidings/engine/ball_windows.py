@@ -12,6 +12,7 @@ a window. [topkw, Sections 1.3, 4 and 6]
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from tidings.engine.near_lists import leaving, ranks, refill, spread, square, watch
+from tidings.engine.near_lists import refill, settle
 from tidings.engine.near_memory import (
     BLOCK,
     NEAR_LIST,
@@ -58,12 +59,12 @@ from tidings.index.ball_index import BallIndex
 from tidings.index.point_grid import grid_of
 from tidings.index.simd import LANES
 from tidings.model.window import Window
+from tidings.rank.nearness import LARGEST_K
 
 CHUNK = 8192
 """Events that are turned round at once: their grid fits the second-level cache."""
 STALE = 1024
 """Events stored since the grid was made after which single publishing makes a new one."""
-LARGEST_K = 100_000
 
 
 class BallWindows(RankedLists):
@@ -75,6 +76,10 @@ class BallWindows(RankedLists):
         super().__init__()
         self.index = BallIndex(dimensions)
         self._memory = empty_near_memory(self.index.balls)
+
+    def start(self, clock: int | None, publications: int) -> None:
+        """Begin in the middle of a stream: so much was published before, up to this time."""
+        self._set_clock({"clock": clock, "publications": publications})
 
     def activate(
         self,
@@ -177,6 +182,11 @@ class BallWindows(RankedLists):
         lives_until = [None if e == NEVER else e for e in expires]
         return [list(row) for row in zip(map(self._id, live.tolist()), times, lives_until, numbers, points, strict=True)]
 
+    def oldest_live(self) -> int:
+        """The publication number of the oldest event that some window still holds, or of the next one."""
+        live = np.flatnonzero(self._is_live())
+        return int(self._memory.events["number"][live[0]]) if len(live) else self.publications + 1
+
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> BallWindows:
         """Go on from what `state` gave."""
@@ -255,12 +265,9 @@ class BallWindows(RankedLists):
 
     def _check_view(self, slot: int, view: set[int]) -> None:
         """Every live event that ranks before the edge is in the view."""
-        own = self._memory.lists[slot]
+        edge, edge_distance = int(self._memory.lists["edge"][slot]), float(self._memory.lists["edge_distance"][slot])
         for event, distance in self._all_live(slot, int(self._memory.meter[CLOCK])):
-            assert event in view or (
-                own["edge"] != NONE
-                and not ranks(self._memory, distance, np.int64(event), float(own["edge_distance"]), np.int64(own["edge"]))
-            )
+            assert event in view or (edge != NONE and self._rank(event, distance) >= self._rank(edge, edge_distance))
 
     def _rank(self, event: int, distance: float) -> tuple[float, int, str, int]:
         events = self._memory.events
@@ -278,12 +285,20 @@ class BallWindows(RankedLists):
         result = []
         for event, distance, told in found:
             time, expires, number = (int(memory.events[field][event]) for field in ("time", "expires", "number"))
-            if leaving(own, memory.events, event) > now and number > memory.meter[NUMBER] - own["counted"]:
+            if self._leaving(slot, event) > now and number > memory.meter[NUMBER] - own["counted"]:
                 result.append(Candidate(self._id(event), -distance, time, expires, number, told))
         return sorted(result, key=lambda c: (-c.relevance, c.time, c.event, c.number))
 
     def _distance(self, slot: int, event: int) -> float:
-        return float(np.sqrt(square(self._memory, np.int64(self._memory.balls.place[slot]), np.int64(event))))
+        balls, place, total = self.index.balls, self.index.balls.place[slot], 0.0
+        for x, c, w in zip(self._memory.points[:, event], balls.centre[:, place], balls.weight[:, place], strict=True):
+            total += float(w) * ((float(x) - float(c)) * (float(x) - float(c)))
+        return math.sqrt(total)
+
+    def _leaving(self, slot: int, event: int) -> int:
+        time, expires = (int(self._memory.events[field][event]) for field in ("time", "expires"))
+        duration = int(self._memory.lists["duration"][slot])
+        return expires if duration == NEVER else min(expires, time + duration)
 
     def _one_by_one(self, first: int, last: int) -> list[Records]:
         """Each event asks the index which balls it touches."""
@@ -416,13 +431,12 @@ class BallWindows(RankedLists):
         if own["bounded"]:
             for at, (_, relevance, _, _, number, told) in enumerate(candidates, int(own["start"])):
                 memory.distance[at], memory.mark[at] = -relevance, 2 * handles[number] + told
-                memory.leaves[at] = leaving(own, memory.events, handles[number])
+                memory.leaves[at] = self._leaving(slot, handles[number])
             memory.lists["viewed"][slot] = len(candidates)
         else:
             self._fall_again(slot, [handles[candidate[4]] for candidate in candidates])
             refill(self._memory, np.int64(slot))
-        watch(self._memory, np.int64(slot))
-        spread(self._memory, np.int64(slot))
+        settle(self._memory, np.int64(slot))
 
     def _fall_again(self, slot: int, events: Sequence[int]) -> None:
         while self._memory.meter[FALLEN_USED] + len(events) > len(self._memory.fallen):

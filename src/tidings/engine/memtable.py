@@ -22,12 +22,13 @@ from tidings.model.arrays import EventColumns, Vocabularies, encode_clauses
 from tidings.model.clause import Clause, Values
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
+from tidings.rank.nearness import ideal_point
 
 BATCH = 256
 
 
 class Memtable:
-    """Similarity subscriptions are only kept here: `Similar` matches them."""
+    """Similarity subscriptions are only kept here: `Similar` matches them. Those that are nothing but an ideal point match all."""
 
     def __init__(self, schema: Schema, vocabularies: Vocabularies, axes: Sequence[Axis] = ()) -> None:
         """`axes` are those to index by; without any, those that suit every schema."""
@@ -35,6 +36,7 @@ class Memtable:
         self._vocabularies = vocabularies
         self._index = MOTree(axes or clause_axes(schema, vocabularies))
         self.subscriptions: dict[str, Subscription] = {}
+        self.near: dict[str, Subscription] = {}
         self._waiting: set[str] = set()
         self._slots: dict[str, range] = {}
         self._clause: dict[int, Clause] = {}
@@ -54,11 +56,15 @@ class Memtable:
             if clause.words or clause.within or clause.without:
                 enter_strings(self._vocabularies, clause)
         self.subscriptions[subscription.id] = subscription
+        self.near.pop(subscription.id, None)
+        if ideal_point(subscription) is not None:
+            self.near[subscription.id] = subscription
         self._wait(subscription.id)
 
     def remove(self, id: str) -> bool:
         if self.subscriptions.pop(id, None) is None:
             return False
+        self.near.pop(id, None)
         self._wait(id)
         return True
 
@@ -74,7 +80,8 @@ class Memtable:
         slots, clauses, gone = list[int](), list[Clause](), list[int]()
         for id in self._waiting:
             subscription = self.subscriptions.get(id)
-            held = subscription.clauses if subscription is not None and subscription.similarity is None else ()
+            indexed = subscription is not None and subscription.similarity is None and id not in self.near
+            held = subscription.clauses if subscription is not None and indexed else ()
             gone += self._seat(id, len(held))
             for slot, clause in zip(self._slots.get(id, ()), held, strict=True):
                 assert subscription is not None
@@ -104,20 +111,25 @@ class Memtable:
         for slot in slots:
             del self._clause[slot], self._owner[slot]
 
-    def match(self, events: EventColumns, values: Callable[[int], Values]) -> list[tuple[int, Subscription]]:
-        """(event row, subscription) of every match, each once, in any order."""
+    def match(self, events: EventColumns, values: Callable[[int], Values], near: bool = True) -> list[tuple[int, Subscription]]:
+        """(event row, subscription) of every match, each once, in any order; `near` as in `Segment.match`."""
         self.index_waiting()
         found: dict[tuple[int, str], Subscription] = {}
         for event, slot in zip(*(part.tolist() for part in self._index.match_batch(events)), strict=True):
             if all(residue.test(values(event)) for residue in self._clause[slot].residue):
                 found[event, self._owner[slot].id] = self._owner[slot]
-        return [(event, subscription) for (event, _), subscription in found.items()]
+        return [(event, subscription) for (event, _), subscription in found.items()] + (self._everywhere(events) if near else [])
+
+    def _everywhere(self, events: EventColumns) -> list[tuple[int, Subscription]]:
+        return [(event, subscription) for subscription in self.near.values() for event in range(len(events))]
 
     def best(self, events: EventColumns, values: Callable[[int], Values], k: int) -> list[tuple[int, Subscription]]:
         """The same, but who is not among an event's k best may be left out."""
         self.index_waiting()
         found = self._order.best(events, k, self._owner)
-        return self.match(events, values) if found is None else [(event, self._owner[slot]) for event, slot in found]
+        if found is None:
+            return self.match(events, values)
+        return [(event, self._owner[slot]) for event, slot in found] + self._everywhere(events)
 
     def check(self) -> None:
         self.index_waiting()

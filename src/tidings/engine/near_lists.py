@@ -304,6 +304,13 @@ def make_room(m: Any, slot: Any) -> bool:
     return True
 
 
+@borrowing_kernel
+def settle(m: Any, slot: Any) -> None:
+    """Deadlines and radius of a list that was put together anew."""
+    watch(m, slot)
+    spread(m, slot)
+
+
 @inlined
 def watch(m: Any, slot: Any) -> None:
     """Set the slot's deadlines to the first leaving among its watched candidates."""

@@ -40,8 +40,10 @@ class Kept(BlockBitmaps):
 
 
 Home = BlockBitmaps | WordBlocks
-HOMES: dict[str, type[Home]] = {"ranges": BlockBitmaps, "words": WordBlocks, "similar": Kept}
 WORD_DISCOUNT = 4.0
+NEAR = "near"
+"""The home of those that are nothing but an ideal point; publishing reaches them through `near_spaces` instead."""
+HOMES: dict[str, type[Home]] = {"ranges": BlockBitmaps, "words": WordBlocks, "similar": Kept, NEAR: BlockBitmaps}
 
 
 @dataclass(slots=True)
@@ -69,11 +71,16 @@ class Statistics:
 
 
 def build_homes(
-    schema: Schema, clauses: ClauseColumns, score: NDArray[np.float64], similar: NDArray[np.bool_], statistics: Statistics
+    schema: Schema,
+    clauses: ClauseColumns,
+    score: NDArray[np.float64],
+    similar: NDArray[np.bool_],
+    near: NDArray[np.bool_],
+    statistics: Statistics,
 ) -> dict[str, Home]:
-    """Every clause in its home; `score` and whether it goes by similarity are by owner."""
+    """Every clause in its home; `score` and whether it goes by similarity or by nearness alone are by owner."""
     homes: dict[str, Home] = {}
-    for name, rows in assign(schema, clauses, similar[clauses.owner], statistics).items():
+    for name, rows in assign(schema, clauses, similar[clauses.owner], near[clauses.owner], statistics).items():
         members = gather_clauses(clauses, rows)
         if name == "words":
             homes[name] = WordBlocks.build(members, rows, statistics.frequency(clauses))
@@ -83,7 +90,7 @@ def build_homes(
 
 
 def assign(
-    schema: Schema, clauses: ClauseColumns, similar: NDArray[np.bool_], statistics: Statistics
+    schema: Schema, clauses: ClauseColumns, similar: NDArray[np.bool_], near: NDArray[np.bool_], statistics: Statistics
 ) -> dict[str, NDArray[np.int32]]:
     """The clauses of each home, ascending; homes without clauses are left out."""
     worded = np.diff(clauses.word_start) > 0
@@ -91,9 +98,10 @@ def assign(
     by_ranges = range_share(schema, clauses) * box_share(clauses) * WORD_DISCOUNT
     home = by_words <= by_ranges
     members = {
-        "ranges": np.flatnonzero(~home & ~similar),
-        "words": np.flatnonzero(home & ~similar),
+        "ranges": np.flatnonzero(~home & ~similar & ~near),
+        "words": np.flatnonzero(home & ~similar & ~near),
         "similar": np.flatnonzero(similar),
+        NEAR: np.flatnonzero(near),
     }
     return {name: rows.astype(np.int32) for name, rows in members.items() if len(rows)}
 

@@ -15,6 +15,7 @@ from typing import Any
 from tidings.engine.board_changes import Change
 from tidings.engine.boards import Boards
 from tidings.engine.live_events import LiveEvents
+from tidings.engine.near_spaces import POINTS, NearSpaces
 from tidings.engine.ranked_lists import Entry
 from tidings.engine.results import Match, Notification, instant
 from tidings.engine.windows import Windows
@@ -22,6 +23,7 @@ from tidings.model.clause import Values
 from tidings.model.event import Event
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
+from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import Relevance, relevance_of
 
 Ranked = tuple[Subscription, float]
@@ -34,12 +36,16 @@ class Publisher:
         self.schema = schema
         self.events = LiveEvents(schema)
         self.windows = Windows()
+        self.near = NearSpaces()
         self.boards = Boards(schema, matching=matching) if key is not None else None
         self._relevance: dict[str, Relevance | None] = {}
 
     def activate(self, subscription: Subscription, time: int) -> list[Notification]:
-        """Begin a board, which starts with its current list; a window begins with its first match."""
+        """Begin a board, which starts with its current list, or an ideal point; other windows begin with their first match."""
         if self.boards is None:
+            point = ideal_point(subscription)
+            if point is not None:
+                self.near.activate(subscription, point)
             return []
         s, by = subscription, subscription.by
         if by is None:
@@ -60,6 +66,8 @@ class Publisher:
         self._relevance.pop(id, None)
         if id in self.windows:
             self.windows.deactivate(id)
+        if id in self.near:
+            self.near.deactivate(id)
 
     def change(self, before: Subscription, after: Subscription, time: int) -> list[Notification]:
         """An update keeps the window and what it has delivered, unless the window itself is another; a board starts anew."""
@@ -69,13 +77,17 @@ class Publisher:
         return self.activate(after, time)
 
     def publish(self, event: Event, at: int, plain: Sequence[Match], ranked: Sequence[Ranked]) -> list[Notification]:
-        """`plain` and `ranked` are all matches of the event; what time brought until `at` comes first."""
-        notes = self.advance(at)
+        """`plain` and `ranked` are the matches of the event; what time brought until `at` comes first. See `publish_near`."""
+        notes = self._advance_windows(at)
         judged = [(s.id, self._relevant(s, event, score, at)) for s, score in ranked]
         concerned = [(id, relevance) for id, relevance in judged if relevance is not None]
         self.events.put(event)
         notes += [Notification(m.subscription, m.event, m.score, None, "matched", instant(at)) for m in plain]
         return notes + _of_entries(self.windows.publish(event.id, at, event.expires, concerned))
+
+    def publish_near(self, events: Sequence[Event], at: Sequence[int]) -> list[Notification]:
+        """What all these events, published before, mean for those that are nothing but an ideal point."""
+        return _of_entries(self.near.publish(events, at))
 
     def _relevant(self, subscription: Subscription, event: Event, score: float, at: int) -> float | None:
         id = subscription.id
@@ -100,6 +112,9 @@ class Publisher:
 
     def advance(self, time: int) -> list[Notification]:
         """What happens by itself up to and including `time`: promotions, and objects that expire."""
+        return self._advance_windows(time) + _of_entries(self.near.advance(time))
+
+    def _advance_windows(self, time: int) -> list[Notification]:
         notes = _of_entries(self.windows.advance(time))
         for event in self.events.expire(time):
             if self.boards is not None and event.expires is not None:
@@ -111,7 +126,8 @@ class Publisher:
         id = subscription.id
         if self.boards is not None:
             return [Match(key, id, score) for key, score in self.boards.top(id)]
-        return [Match(event, id, score) for event, score in self.windows.top(id, time)] if id in self.windows else []
+        lists = self.near if id in self.near else self.windows
+        return [Match(event, id, score) for event, score in lists.top(id, time)] if id in lists else []
 
     @property
     def clock(self) -> int | None:
@@ -119,11 +135,16 @@ class Publisher:
 
     def changed_state(self) -> list[tuple[str, str]]:
         """The windows that changed since last asked, by subscription, as JSON."""
-        return [(id, json.dumps(self.windows.state_of(id))) for id in self.windows.changed()]
+        return [(id, json.dumps(self.windows.state_of(id))) for id in self.windows.changed()] + list(self.near.changed_state())
 
-    def restore(self, clock: int | None, publications: int, states: Iterable[tuple[str, str]]) -> None:
+    def restore(
+        self, clock: int | None, publications: int, states: Iterable[tuple[str, str]], near: Iterable[Subscription] = ()
+    ) -> None:
+        """`near` are the subscriptions that are nothing but an ideal point."""
         saved: dict[str, Any] = {id: json.loads(body) for id, body in states}
-        self.windows = Windows.restore({"clock": clock, "publications": publications, "subscriptions": saved})
+        self.near.restore(clock, publications, saved, near)
+        matched = {id: state for id, state in saved.items() if id not in self.near and not id.startswith(POINTS)}
+        self.windows = Windows.restore({"clock": clock, "publications": publications, "subscriptions": matched})
 
     def restore_boards(self, subscriptions: Iterable[Subscription]) -> None:
         """Boards hold nothing that objects and subscriptions do not say."""
@@ -134,8 +155,13 @@ class Publisher:
 
 
 def same_window(before: Subscription, after: Subscription) -> bool:
-    """Whether an update leaves the window, and what it has delivered, as it was."""
+    """Whether an update leaves the window, and what it has delivered, as it was.
+
+    What is nothing but an ideal point keeps no list of its matches, so a filter given to it, or taken away, makes another window.
+    """
     a, b = before, after
+    if a.by is not None and (ideal_point(a) is None) != (ideal_point(b) is None):
+        return False
     return a.k == b.k and a.window == b.window and a.by == b.by and a.error == b.error and a.since == b.since
 
 

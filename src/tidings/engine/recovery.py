@@ -67,6 +67,7 @@ def restore_publisher(topic: Topic, registry: Registry) -> Publisher:
     publisher = topic.new_publisher()
     for (body,) in registry.read("SELECT body FROM event ORDER BY id"):
         publisher.events.put(event_from_record(topic.schema, json.loads(body)))
-    publisher.restore(meta.get("clock"), meta.get("publications", 0), registry.read("SELECT name, body FROM state"))
+    states = registry.read("SELECT name, body FROM state")
+    publisher.restore(meta.get("clock"), meta.get("publications", 0), states, topic.store.near_subscriptions())
     publisher.restore_boards(topic.store.subscriptions() if topic.key is not None else ())
     return publisher

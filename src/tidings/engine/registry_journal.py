@@ -69,6 +69,7 @@ class RegistryJournal(Journal):
             db.execute("DELETE FROM event WHERE expires <= ?", (publisher.clock,))
             db.executemany("INSERT OR IGNORE INTO outbox (id, body) VALUES (?, ?)", due)
             db.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", publisher.changed_state())
+            db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.near.gone_state()])
             set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)
 
     def restored(self, topic: Topic) -> Publisher:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from tidings.engine.files import read_arrays, write_arrays
 from tidings.engine.names import ABSENT, Names
-from tidings.engine.planner import HOMES, Home, Statistics, build_homes
+from tidings.engine.planner import HOMES, NEAR, Home, Statistics, build_homes
 from tidings.engine.rows import Rows, fields_at
 from tidings.index.records import readonly
 from tidings.index.verify import Events
@@ -42,6 +42,7 @@ from tidings.model.gather import NO_CLAUSES, clause_of, concat_clauses, gather_c
 from tidings.model.linear import Linear, parse_linear
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
+from tidings.rank.nearness import point_of
 
 ALIVE = np.uint32(2**32 - 1)
 NOBODY = np.empty(0, np.uint32)
@@ -83,7 +84,9 @@ class Segment:
         rows = rows.by_id()
         table = rows.table.combine_chunks()
         similar = ~np.isnan(column_of(table, "alpha", np.nan))
-        homes = build_homes(schema, rows.clauses, column_of(table, "score", 1.0), similar, statistics)
+        homes = build_homes(
+            schema, rows.clauses, column_of(table, "score", 1.0), similar, near_rows(table, rows.clauses), statistics
+        )
         owner = rows.clauses.owner
         single = len(owner) == len(table) and bool((owner == np.arange(len(owner))).all())
         return cls(schema, table, homes, rows.residues, None if single else owner, born)
@@ -155,6 +158,11 @@ class Segment:
         """Ordinals of the similarity subscriptions."""
         return np.flatnonzero(~np.isnan(column_of(self.table, "alpha", np.nan)))
 
+    @cached_property
+    def near(self) -> NDArray[np.int64]:
+        """Ordinals of the subscriptions that are nothing but an ideal point."""
+        return np.sort(self.owner(self.homes[NEAR].packed.row)).astype(np.int64) if NEAR in self.homes else np.empty(0, np.int64)
+
     def aside(self, kind: Callable[..., Aside], *needs: Any) -> Aside:
         """What is derived from the segment for one purpose, made when first asked for. Copies of a segment share it, so it may
         keep nothing that a copy has of its own (`died`)."""
@@ -194,9 +202,13 @@ class Segment:
         dead = ordinal != ABSENT and len(self.died) and self.died[ordinal] <= snapshot - self.born
         return ABSENT if dead else ordinal
 
-    def match(self, events: EventColumns, values: Callable[[int], Values], snapshot: int) -> Pairs:
-        """(event row, ordinal) of every match of a live subscription, each once, by event and then ordinal."""
-        found = [home.match_batch(events, self.died, snapshot - self.born) for home in self.homes.values()]
+    def match(self, events: EventColumns, values: Callable[[int], Values], snapshot: int, near: bool = True) -> Pairs:
+        """(event row, ordinal) of every match of a live subscription, each once, by event and then ordinal.
+
+        `near`: also those that are nothing but an ideal point, which match everything.
+        """
+        homes = [home for name, home in self.homes.items() if near or name != NEAR]
+        found = [home.match_batch(events, self.died, snapshot - self.born) for home in homes]
         event = np.concatenate([e for e, _ in found]) if found else np.empty(0, np.int32)
         clause = np.concatenate([c for _, c in found]) if found else np.empty(0, np.int32)
         if self._residue_sources:
@@ -301,6 +313,25 @@ class Segment:
             homes[name] = HOMES[name].from_arrays(parts)
         residues = {clause: tuple(sources) for clause, sources in json.loads(arrays["residues"].tobytes())}
         return cls(schema, table, homes, residues, arrays.get("owner"), facts["born"])
+
+
+def near_rows(table: pa.Table, clauses: ClauseColumns) -> NDArray[np.bool_]:
+    """Which subscriptions are nothing but an ideal point, as `rank.nearness` says."""
+    near = np.zeros(len(table), np.bool_)
+    if not {"by", "window"} <= set(table.column_names):
+        return near
+    asks = (np.diff(clauses.pred_start) > 0) | (np.diff(clauses.word_start) > 0)
+    asks |= np.isfinite(clauses.box).any(axis=1) | clauses.residue
+    pure = (np.bincount(clauses.owner, minlength=len(table)) == 1) & (np.bincount(clauses.owner, asks, minlength=len(table)) == 0)
+    pure &= table["by"].is_valid().to_numpy() & table["window"].is_valid().to_numpy()
+    for name in ("expires", "alpha"):
+        if name in table.column_names:
+            pure &= table[name].is_null().to_numpy()
+    rows = np.flatnonzero(pure)
+    ks = table["k"].take(pa.array(rows)).to_pylist() if "k" in table.column_names else [None] * len(rows)
+    named = zip(table["by"].take(pa.array(rows)).to_pylist(), ks, strict=True)
+    near[rows] = [point_of(by, k) is not None for by, k in named]
+    return near
 
 
 def column_of(table: pa.Table, name: str, default: Any) -> NDArray[Any]:

@@ -33,5 +33,6 @@ def topic_stats(topic: Topic) -> dict[str, Any]:
         "events": len(topic.publisher.events),
         "published": topic.publisher.windows.publications,
         "similarity": topic.similar.stats(),
+        "near": topic.publisher.near.stats(),
         "change": snapshot.seq,
     }

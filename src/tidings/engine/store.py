@@ -182,6 +182,15 @@ class Store:
                 for ordinal in segment.live(self.snapshot.seq).tolist():
                     yield segment.subscription(self.vocabularies, ordinal)
 
+    def near_subscriptions(self) -> list[Subscription]:
+        """Those that are nothing but an ideal point."""
+        with self.lock:
+            kept = list(self.memtable.near.values())
+            for segment in self.snapshot.segments:
+                for ordinal in segment.near[segment.is_live(segment.near, self.snapshot.seq)].tolist():
+                    kept.append(segment.subscription(self.vocabularies, ordinal))
+        return kept
+
     def packed(self) -> Snapshot:
         """Everything in segments: what is new is packed first."""
         with self.lock:
@@ -189,26 +198,29 @@ class Store:
             return self.snapshot
 
     def match(
-        self, events: EventColumns, values: Callable[[int], Values], k: int | None = None
+        self, events: EventColumns, values: Callable[[int], Values], k: int | None = None, near: bool = True
     ) -> tuple[list[Found], list[tuple[int, Subscription]]]:
         """All matches at one change number, by segment, and those of the memtable.
 
         With k, each segment takes its cheapest path to the best (`ranked_paths`); what it leaves out is not among the k.
+        Without `near`, those that are nothing but an ideal point are left out.
         """
         with self.lock:
             snapshot = self.snapshot
-            fresh = self._fresh(events, values, k) if len(self.memtable) else []
+            fresh = self._fresh(events, values, k, near) if len(self.memtable) else []
         found = []
         for segment in snapshot.segments:
             if k is None:
-                found.append(Found(segment, *segment.match(events, values, snapshot.seq)))
+                found.append(Found(segment, *segment.match(events, values, snapshot.seq, near)))
             else:
                 pairs, ordered = best_pairs(segment, Question(events, values, k, snapshot.seq))
                 found.append(Found(segment, *pairs, ordered))
         return found, fresh
 
-    def _fresh(self, events: EventColumns, values: Callable[[int], Values], k: int | None) -> list[tuple[int, Subscription]]:
-        return self.memtable.match(events, values) if k is None else self.memtable.best(events, values, k)
+    def _fresh(
+        self, events: EventColumns, values: Callable[[int], Values], k: int | None, near: bool
+    ) -> list[tuple[int, Subscription]]:
+        return self.memtable.match(events, values, near) if k is None else self.memtable.best(events, values, k)
 
     def match_one(self, values: Values) -> tuple[list[tuple[Segment, NDArray[np.int32]]], list[Subscription]]:
         """`match` of a single event, the short way: ordinals by segment, and the memtable's subscriptions."""

@@ -118,9 +118,9 @@ class Topic:
             self.store.put_rows(seq, rows)
             for id in replaced:
                 self.publisher.deactivate(id)
-            if self.key is not None:
-                for subscription in batch.ranked(keyed=True):
-                    self.publisher.activate(subscription, now)
+            if self.key is not None or "by" in batch.ranking.columns:
+                for subscription in batch.ranked(keyed=self.key is not None):
+                    self.publisher.activate(replace(subscription, since=now), now)
         return len(rows)
 
     def update(self, id: str, *, time: Any = None, **changes: Any) -> list[Notification]:
@@ -166,7 +166,7 @@ class Topic:
         return len(self.store)
 
     def _replace(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
-        if is_ranked(after) and after.since is None:
+        if is_ranked(after) and (after.since is None or not same_window(before, after)):
             after = replace(after, since=now)
         if after.by is not None:
             relevance_of(self.schema, after.by)
@@ -272,12 +272,13 @@ class Topic:
         at = [now if time is not None or event.time is None else event.time for event in events]
         if self.key is not None:
             return self._publish_objects(events, at)
-        found, fresh = self.store.match(columns, lambda row: events[row].values)
+        found, fresh = self.store.match(columns, lambda row: events[row].values, near=False)
         similar = self._similar(events, columns, now) if self.store.similar_change else ()
         concerned = by_event(found, fresh, events, self.vocabularies, at.__getitem__, similar)
         notes: list[Notification] = []
         for event, instant_of, (plain, ranked) in zip(events, at, concerned, strict=True):
             notes += self.publisher.publish(event, instant_of, plain, ranked)
+        notes += self.publisher.publish_near(events, at)
         self.statistics.observe(columns)
         self._commit(events, notes)
         return notes

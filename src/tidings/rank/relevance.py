@@ -88,7 +88,8 @@ def _near(schema: Schema, spec: Mapping[str, Any]) -> Relevance:
         for name, value, weight in terms:
             if name not in values:
                 return None
-            total += weight * (values[name] - value) ** 2
+            off = values[name] - value
+            total += weight * (off * off)
         return -math.sqrt(total)
 
     return relevance
