@@ -11,13 +11,20 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
+import tidings as td
+from benchmarks import workloads
+from benchmarks.workloads import names
 from experiments.baselines.interval_tree import IntervalTree
 from experiments.baselines.score_sorted_interval_tree import ScoreSortedIntervalTree
 from experiments.baselines.scored_rtree import ScoredRTree
 from experiments.baselines.scored_segment_tree import ScoredSegmentTree
 from experiments.ranked_data import Parameters, generate
 from experiments.report import cpu_seconds, markdown, provenance
+from tidings.engine.matching import match_table
+from tidings.engine.ranked_paths import Question, RankedPaths
+from tidings.engine.store import Found
 from tidings.index.ir_tree import IRTree
 from tidings.index.relaxed import RelaxedIndex
 from tidings.index.scored_segments import ScoredSegments
@@ -38,6 +45,7 @@ def main() -> None:
         ("beyond", beyond),
         ("relaxed", relaxed),
         ("high", high_dimensions),
+        ("paths", paths),
     ):
         result[name] = measure(n)
         print(f"\n{measure.__doc__}\n\n{markdown(result[name])}", flush=True)
@@ -47,7 +55,7 @@ def main() -> None:
 
 def warm(n: int) -> None:
     """Compile everything on a small size."""
-    for measure in (stabbing, updates, beyond, relaxed, high_dimensions):
+    for measure in (stabbing, updates, beyond, relaxed, high_dimensions, paths):
         measure(n)
 
 
@@ -164,6 +172,45 @@ def high_dimensions(n):
     clauses = columns(dims, middle - half, middle + half)
     weights = {"random": rng.random(dims.shape), "all 1": np.ones(dims.shape)}
     return [_relaxed_row(name, clauses, weight, rng.random((60, 100))) for name, weight in weights.items()]
+
+
+def paths(n):
+    """A topic's k best by each path that is open, microseconds an event from columns to the table, and which one is chosen."""
+    rng = np.random.default_rng(8)
+    low = rng.random(n)
+    one = {"id": names("s", n), "a0.lo": low, "a0.hi": low + 0.2 * rng.random(n)}
+    loads = {
+        "one range, 5 % match": (workloads.ranges(1, 500), pa.table(one)),
+        "ten ranges, few match": ((ten := workloads.ranges(n, 500)), ten.subscriptions),
+        "four ranges, many match": ((four := workloads.ranges(n, 500, 4)), four.subscriptions),
+        "boxes, 1 % match": ((boxes := workloads.scored_boxes(n, 500, 0.1)), boxes.subscriptions.drop_columns(["score"])),
+    }
+    rows = []
+    for name, (load, subscriptions) in loads.items():
+        topic = td.Topic("t", load.schema)
+        topic.subscribe_many(subscriptions.append_column("score", pa.array(rng.random(n))), time=0)
+        for count, k in ((500, 10), (500, 1000), (1, 10)):
+            rows.append({"load": name, "events": count, "k": k, **_path_times(topic, load.events.slice(0, count), k)})
+    return rows
+
+
+def _path_times(topic, events, k):
+    [segment] = topic.store.snapshot.segments
+    batch = topic._batch(events)
+    question = Question(batch.columns, batch.values, k, topic.store.snapshot.seq)
+    ways = segment.aside(RankedPaths)
+    times = {}
+    for path in ways.paths:
+        if path.refusal(segment, question) is None:
+
+            def answer(path=path):
+                found = Found(segment, *path.best(segment, question), path.ordered)
+                return match_table(batch.ids, [found], [], batch.values, k, 0)
+
+            answer()
+            times[path.name] = cpu_seconds(answer, 2) / len(batch) * 1e6
+    chosen = ways.path(segment, question).name
+    return {**times, "chosen": chosen, "chosen / best": times[chosen] / min(times.values())}
 
 
 def columns(dims, lo, hi) -> ClauseColumns:

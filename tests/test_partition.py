@@ -97,3 +97,20 @@ def test_measured_widths_are_the_best_of_the_grid():
     assert widths[-1] == 1
     assert cost <= limit
     assert total >= 0.97 * best
+
+
+@pytest.mark.parametrize(
+    ("items", "widths"), [(1_000_000, (0.025, 0.025, 1 / 3)), (2000, (0.1, 0.5)), (10, (1.0,)), (50_000, (0.0, 0.2))]
+)
+def test_cells_of_values_make_the_work_least(items, widths):
+    """No cell more or less on one attribute would be better; many items or narrow searches want more cells."""
+
+    def work(counts):
+        visits = np.prod([w * c + 1 for w, c in zip(widths, counts, strict=True)])
+        return partition.BUCKET * visits + items * np.prod([min(1.0, w + 1 / c) for w, c in zip(widths, counts, strict=True)])
+
+    best = partition.value_cell_counts(items, widths)
+    for at in range(len(widths)):
+        for other in range(1, 61):
+            assert work(best) <= work([*best[:at], other, *best[at + 1 :]]) * (1 + 1e-12)
+    assert np.prod(partition.value_cell_counts(10 * items, widths)) >= np.prod(best)

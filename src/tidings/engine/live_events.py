@@ -2,25 +2,29 @@
 
 They lie in an `MOEventTree` under numbers of their own, and in a dict by id. The codes of their strings are their own too: a
 topic's vocabularies know only the words that subscriptions ask for, and a search may ask for any. The tree's steps are measured
-on the events themselves, anew each time there are GROWTH times as many.
+on the events themselves, and the number of its cells follows from how many there are and how wide the last searches were, anew each
+time there are GROWTH times as many.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tidings.engine.axes import clause_axes, event_axes
+from tidings.engine.axes import clause_axes, event_axes, searched_widths
 from tidings.index.mo_event_tree import MOEventTree
-from tidings.model.arrays import EventColumns, Vocabularies, encode_clauses, encode_events
+from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies, encode_clauses, encode_events
 from tidings.model.clause import Clause
 from tidings.model.event import Event
 from tidings.model.schema import Schema
+from tidings.rank.partition import value_cell_counts
 
 NEVER = 2**62
 FIRST, GROWTH = 1024, 8
+HEIGHT, REMEMBERED = 3, 64
 
 
 class LiveEvents:
@@ -32,6 +36,7 @@ class LiveEvents:
         self._number: dict[str, int] = {}
         self._id: dict[int, str] = {}
         self._next = 0
+        self._searched: deque[ClauseColumns] = deque(maxlen=REMEMBERED)
         self._measured_at = FIRST
         self._tree = MOEventTree(clause_axes(schema, self._vocabularies), len(schema.ranges) + 2)
 
@@ -77,7 +82,11 @@ class LiveEvents:
         events = list(self._events.values())
         self._number, self._id, self._next = {}, {}, 0
         sample = self._encoded(events)
-        self._tree = MOEventTree(event_axes(self._schema, self._vocabularies, sample), len(self._schema.ranges) + 2)
+        axes = event_axes(self._schema, self._vocabularies, sample)
+        stacked = axes[:HEIGHT]
+        counts = value_cell_counts(len(events), searched_widths(stacked, sample, list(self._searched)))
+        cells = counts + [1] * (len(axes) - len(stacked))
+        self._tree = MOEventTree(axes, len(self._schema.ranges) + 2, HEIGHT, cells)
         self._insert(events)
 
     def remove(self, id: str) -> None:
@@ -105,6 +114,7 @@ class LiveEvents:
         found: dict[str, Event] = {}
         for clause in clauses:
             columns = encode_clauses(self._schema, self._vocabularies, [clause], [0])
+            self._searched.append(columns)
             for number in self._tree.search(columns, -NEVER).tolist():
                 event = self._events[self._id[number]]
                 live = event.expires is None or time < event.expires
