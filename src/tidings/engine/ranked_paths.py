@@ -47,7 +47,7 @@ UNPRICED = 1000
 """Up to this k, a single event's ordered path is cheaper than `Select` whatever matches, and an estimate would cost more."""
 PROBED = 64
 BATCH = 64
-QUANTILES = 256
+SAMPLED_SCORES = 1024
 EMPTY = np.empty(0, np.int32)
 
 
@@ -210,10 +210,10 @@ class RankedPaths:
 
     def __init__(self, segment: Segment) -> None:
         self.paths: tuple[Path, ...] = (Stabbing(segment), InOrder(), Select())
-        ranks = np.linspace(0, max(len(segment) - 1, 0), QUANTILES + 1).astype(np.int64)
-        self._score = np.sort(segment.score)[::-1][ranks] if len(segment) else np.zeros(QUANTILES + 1)
+        some = np.linspace(0, max(len(segment) - 1, 0), SAMPLED_SCORES).astype(np.int64)
+        self._score = np.sort(segment.score[some])[::-1] if len(segment) else np.zeros(SAMPLED_SCORES)
         self._samples = {
-            name: sample_of(home.packed, None if isinstance(home, BlockBitmaps) else home.homes())
+            name: sample_of(home.packed, None if isinstance(home, BlockBitmaps) else home.lists.table)
             for name, home in segment.homes.items()
             if not isinstance(home, Kept)
         }
@@ -245,7 +245,7 @@ class RankedPaths:
 
     def share(self, k: int, matches: float) -> float:
         """Of all subscriptions, those whose score is not below the one that the k-th best will have."""
-        lowest = self._score[math.ceil(min(1.0, k / max(matches, 1e-9)) * QUANTILES)]
+        lowest = self._score[math.ceil(min(1.0, k / max(matches, 1e-9)) * (SAMPLED_SCORES - 1))]
         return int(np.searchsorted(-self._score, -lowest, side="right")) / len(self._score)
 
 

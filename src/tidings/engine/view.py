@@ -89,11 +89,11 @@ class View:
         if relaxed:
             return relaxed_table(self.store, batch, k, aggregate, time)
         similar = self.similar.match(self.store, batch.columns, batch.values, time) if self.store.similar_change else ()
-        return match_table(batch.ids, self.find(batch, time), [], batch.values, k, LONG_AGO, similar)
+        return match_table(batch.ids, self.find(batch, time, k), [], batch.values, k, LONG_AGO, similar)
 
-    def find(self, batch: EventBatch, time: int) -> list[Found]:
-        """The matches of live subscriptions, by segment."""
-        found, _ = self.store.match(batch.columns, batch.values)
+    def find(self, batch: EventBatch, time: int, k: int | None = None) -> list[Found]:
+        """The matches of live subscriptions, by segment; with k, who is not among an event's k best may be left out."""
+        found, _ = self.store.match(batch.columns, batch.values, k)
         at = np.where(batch.time == NONE, time, batch.time)
         return [_unexpired(part, at) for part in found]
 

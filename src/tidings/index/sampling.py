@@ -24,11 +24,15 @@ class Sample(NamedTuple):
     word: NDArray[np.int32]
 
 
-def sample_of(packed: Packed, homes: NDArray[np.int32] | None = None) -> Sample:
-    """`homes` are the words under which slots are posted, if they are."""
+def sample_of(packed: Packed, lists: NDArray[np.int32] | None = None) -> Sample:
+    """`lists` are (word, first slot, end) of the lists in which slots are posted, if they are; free rows begin with NO_WORD."""
     n = len(packed.row)
     slot = np.unique(np.linspace(0, max(n - 1, 0), min(n, SIZE)).astype(np.int64))
-    word = np.full(len(slot), NO_WORD, np.int32) if homes is None else homes[slot]
+    word = np.full(len(slot), NO_WORD, np.int32)
+    if lists is not None and n:
+        used = lists[lists[:, 0] != NO_WORD]
+        used = used[np.argsort(used[:, 1])]
+        word = used[np.searchsorted(used[:, 1], slot, side="right") - 1, 0]
     return Sample(readonly(slot), readonly(word))
 
 
