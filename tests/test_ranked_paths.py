@@ -117,6 +117,19 @@ def test_the_cheapest_path_is_taken():
     assert "not SOPT-R-tree: filters are more than one range on one attribute" in told
 
 
+def test_the_memtable_says_how_it_goes_about_it():
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe("a", "hours > 1", score=1)
+    topic.subscribe("b", "hours > 1", score=1)
+    assert topic.explain({"hours": 2}).plans == ("memtable: all matches, then the k best: all scores are alike",)
+    topic.update("b", score=2)
+    assert topic.explain({"hours": 2}).plans == ("memtable: IR-tree in order of score",)
+    topic.subscribe("c", "pay > 1", score=3)
+    assert "more than one range on one attribute" in topic.explain({"hours": 2}).plans[0]
+    topic.unsubscribe("c")
+    assert topic.explain({"hours": 2}).plans == ("memtable: IR-tree in order of score",)
+
+
 def test_an_event_with_vague_values_is_not_published():
     topic = td.Topic("t", SCHEMA)
     with pytest.raises(td.errors.EventError, match=r"hours is Between\(1.0, 2.0\): ranges and uncertain values can be matched"):

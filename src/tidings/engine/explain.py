@@ -125,6 +125,7 @@ def explain_event(store: Store, columns: EventColumns, event: Event, time: int, 
         snapshot = store.snapshot
         steps["subscriptions"] = len(store)
         steps["in the memtable"] = len(store.memtable)
+        plans += [store.memtable.plan()] if len(store.memtable) else []
     for segment in snapshot.segments:
         plans.append(str(plan_for(segment, Question(columns, lambda _: event.values, k, snapshot.seq))))
         relaxed = segment.made_aside(RelaxedSegment)

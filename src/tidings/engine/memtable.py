@@ -131,6 +131,12 @@ class Memtable:
             return self.match(events, values)
         return [(event, self._owner[slot]) for event, slot in found] + self._everywhere(events)
 
+    def plan(self) -> str:
+        """How `best` goes about it, and why."""
+        self.index_waiting()
+        why = self._order.why_not(self._owner)
+        return "memtable: IR-tree in order of score" if why is None else f"memtable: all matches, then the k best: {why}"
+
     def check(self) -> None:
         self.index_waiting()
         self._index.check()

@@ -33,11 +33,18 @@ class ScoreOrder:
 
     def best(self, events: EventColumns, k: int, owner: Mapping[int, Subscription]) -> list[tuple[int, int]] | None:
         """(event row, slot) of each event's k best and of all that tie with the last; None if the order does not stand."""
-        self._take_in(owner)
-        if self._apart or self._name is None or len(self._kinds) < 2:
+        if self.why_not(owner) is not None:
             return None
+        assert self._name is not None
         value = events.value[:, self._schema.dimension[self._name]]
         return [(row, slot) for row in range(len(events)) for slot in self._first(float(value[row]), k)]
+
+    def why_not(self, owner: Mapping[int, Subscription]) -> str | None:
+        """Why the order does not stand; None if it does."""
+        self._take_in(owner)
+        if self._apart or self._name is None:
+            return "subscriptions are more than one range on one attribute with a plain score"
+        return "all scores are alike" if len(self._kinds) < 2 else None
 
     def _first(self, q: float, k: int) -> Iterable[int]:
         given, last = 0, 0.0
