@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import numpy as np
@@ -28,10 +29,15 @@ SHUFFLED = [*range(35), *range(45, 60), *range(35, 45), *range(60, 120)]
 
 
 def sample(n: int) -> pa.Table:
-    """Exact and bounded lists, time and count windows, k = 0 and none."""
+    """Exact and bounded lists, time and count windows, k = 0 and none, relevance by nearness and decay."""
     table = subscriptions(n)
-    error = pa.array([0.05 if row % 5 == 0 and row % 7 else None for row in range(n)], pa.float64())
-    return table.append_column("error", error)
+    error = [0.05 if row % 5 == 0 and row % 7 else None for row in range(n)]
+    k = [None if row % 11 == 3 else k for row, k in enumerate(table["k"].to_pylist())]
+    near, fading = json.dumps({"near": {"price": 40.0, "size": 10.0}}), json.dumps({"by": "-price", "decay": "5 s"})
+    by = [(near, fading, by)[min(row % 9, 2)] for row, by in enumerate(table["by"].to_pylist())]
+    columns = {"error": pa.array(error, pa.float64()), "k": pa.array(k, pa.int32()), "by": pa.array(by, pa.string())}
+    kept = [name for name in table.column_names if name not in columns]
+    return pa.table({name: table[name] for name in kept} | columns)
 
 
 class Stream:

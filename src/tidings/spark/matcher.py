@@ -33,6 +33,8 @@ from tidings.rank.relevance import relevance_of
 from tidings.spark.columns import CORRUPT, MATCH, RANKED, Batches, shaped
 from tidings.spark.pins import Pin, current
 
+NOBODY = pa.table({ROW: pa.array([], pa.int64())})
+
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
@@ -70,7 +72,7 @@ class Matcher:
             numbers = table[ROW].to_numpy()
             table = table.drop_columns([ROW])
         events = view.read(table, on_error="skip" if self.corrupt else "raise")
-        found = view.match(events, self.k, self.relaxed, self.aggregate, time=time)
+        found = NOBODY if self.k == 0 else view.match(events, self.k, self.relaxed, self.aggregate, time=time)
         if events.refused:
             rows, reasons = zip(*events.refused, strict=True)
             refused.append(told_of(table.take(pa.array(rows)), reasons, view.key))

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from tidings.engine.view import View
 from tidings.model.columns import events_from_arrow
+from tidings.model.schema import Place
 from tidings.spark.progress import Progress
 
 WIDTH, HEIGHT = 640, 200
@@ -78,7 +79,11 @@ def page(report: Report) -> str:
     parts = [
         f"<h1>{html.escape(report.topic)}</h1><p>A run of the tidings pipeline.</p><table>{rows}</table>",
         section("Throughput", "Events a second in each micro-batch.", bars([b.events / b.seconds for b in batches])),
-        section("Latency", "How many micro-batches took how many seconds.", histogram([b.seconds for b in batches])),
+        section(
+            "Latency",
+            "How many micro-batches took so many seconds or more, up to the next bar.",
+            histogram([b.seconds for b in batches]),
+        ),
     ]
     if report.top:
         parts.append(section("Most notified", "Subscriptions with the most rows at the sink.", ranking(report.top)))
@@ -149,7 +154,7 @@ def world(view: View, places: pa.Table) -> str:
     low, high = np.percentile(point, 1, axis=0), np.percentile(point, 99, axis=0)
     margin = np.maximum((high - low) * 0.05, 1e-6)
     low, high = low - margin, high + margin
-    tall = WIDTH * float(np.clip((high[1] - low[1]) / (high[0] - low[0]), 0.4, 1.2))
+    tall = WIDTH * float(np.clip((high[1] - low[1]) / ((high[0] - low[0]) * shrink(view, low, high)), 0.4, 1.2))
 
     def at(xy: NDArray[np.float64]) -> NDArray[np.float64]:
         return (xy - low) / (high - low) * [WIDTH, -tall] + [0, tall]
@@ -162,7 +167,15 @@ def world(view: View, places: pa.Table) -> str:
             'stroke="var(--bar)" stroke-opacity=".3"/>'
         )
     drawn += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6" fill="var(--mark)" fill-opacity=".5"/>' for x, y in at(point).tolist()]
+    drawn.append(f'<text x="4" y="{tall - 5:.0f}">{low[0]:.4g}, {low[1]:.4g}</text>')
+    drawn.append(f'<text x="{WIDTH - 4}" y="13" text-anchor="end">{high[0]:.4g}, {high[1]:.4g}</text>')
     return svg("".join(drawn), height=tall)
+
+
+def shrink(view: View, low: NDArray[np.float64], high: NDArray[np.float64]) -> float:
+    """How much shorter a degree of longitude is there than one of latitude; 1 in a plane."""
+    place = view.schema[view.schema.place or ""]
+    return 1.0 if isinstance(place, Place) and place.plane else float(np.cos(np.radians((low[1] + high[1]) / 2)))
 
 
 def subscription_boxes(view: View) -> NDArray[np.float64]:
