@@ -61,17 +61,15 @@ def run(job: Job, master: str, console: Console, packages: str | None = None) ->
     begun = wall_clock.monotonic()
     ensure_topic(spark, job, console)
     let_batches_end()
-    listener = Listener()
-    spark.streams.addListener(listener)
-    running = launch(spark, job, listener)
+    running = launch(spark, job)
     try:
         launch_others(spark, running)
         watch(running, console)
     finally:
         for query in running.queries:
             query.stop()
-        listener.ended.wait(LAST_WORDS)
-        spark.streams.removeListener(listener)
+        running.listener.ended.wait(LAST_WORDS)
+        spark.streams.removeListener(running.listener)
     took = wall_clock.monotonic() - begun
     report = report_of(spark, running, took)
     write_report(Path(job.run.report), report)
@@ -84,7 +82,10 @@ def start(job: Job, master: str, packages: str | None = None) -> SparkSession:
     settings = {"spark.sql.streaming.schemaInference": "true", **job.run.settings}
     if packages:
         settings["spark.jars.packages"] = packages
-    return session(f"tidings {job.topic.path}", master, settings)
+    try:
+        return session(f"tidings {job.topic.path}", master, settings)
+    except PySparkException as error:
+        raise JobError(f"Spark did not start on {master}, see above: {one_sentence(error)}") from error
 
 
 def ensure_topic(spark: SparkSession, job: Job, console: Console) -> None:
@@ -130,8 +131,10 @@ def let_batches_end() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def launch(spark: SparkSession, job: Job, listener: Listener) -> Running:
-    """Start the job's main query."""
+def launch(spark: SparkSession, job: Job) -> Running:
+    """Start the job's main query, and listen to it."""
+    listener = Listener()
+    spark.streams.addListener(listener)
     main = write(answers(events_of(spark, job), job), job.sink, Path(job.run.checkpoint) / "answers", job.trigger)
     listener.listen_to(str(main.id))
     return Running(job, main, listener)
@@ -142,6 +145,7 @@ def launch_others(spark: SparkSession, running: Running) -> None:
     job, checkpoint = running.job, Path(running.job.run.checkpoint)
     while running.main.isActive and not running.progress.batches:
         running.listener.news.wait(POLL)
+        running.listener.news.clear()
     if job.changes is not None:
         changes = read(spark, job.changes, streaming=True)
         running.others.append(follow(changes, job.topic.path, checkpoint / "changes", on_error="skip", trigger=job.trigger))

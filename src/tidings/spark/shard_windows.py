@@ -64,9 +64,11 @@ class ShardWindows:
         rows = pa.concat_tables(tables).combine_chunks()
         coded = rows["subscription"].combine_chunks().dictionary_encode()
         members = self._members(coded.dictionary)
-        newcomers = self._meet(view, coded.dictionary.filter(pa.array(members == UNKNOWN)))
+        strange = members == UNKNOWN
+        strangers = coded.dictionary.filter(pa.array(strange))
+        newcomers = self._meet(view, strangers)
         self._join(newcomers)
-        members = self._members(coded.dictionary) if (members == UNKNOWN).any() else members
+        members[strange] = self._members(strangers)
         row_member = np.append(members, UNKNOWN)[coded.indices.fill_null(len(members)).to_numpy()]
         turn = Turn(clock, self.manifest, gone, newcomers, _published(rows, row_member))
         return turn, pa.concat_tables([of_plain(rows.filter(pa.array(row_member == PLAIN))), self._table(*self._publish(turn))])
@@ -81,8 +83,8 @@ class ShardWindows:
     @property
     def wakes(self) -> int:
         """The first instant at which time alone does something here; NEVER if none."""
-        waiting = self.pending is not None and len(self.pending)
-        return min(self.windows.next_instant, int(self.pending.time[0]) if self.pending is not None and waiting else NEVER)
+        waiting = NEVER if self.pending is None or not len(self.pending) else int(self.pending.time[0])
+        return min(self.windows.next_instant, waiting)
 
     def _outdated(self, view: View) -> NDArray[np.int32]:
         """Members that are gone or have another window now. What was plain must be asked for again."""
