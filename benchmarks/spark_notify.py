@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +30,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 import tidings as td
 from benchmarks import workloads
+from benchmarks.spark import spent
 from experiments.report import provenance
 from tidings.spark import build, match, notify, session
 
@@ -38,11 +38,6 @@ SIZES = (100_000, 1_000_000)
 ROWS, PER_EVENT, FILL, MEASURED, CORES = 200_000, 100, 10, 10, 2
 EVENTS_PER_SECOND, SECONDS, WARM = 10_000, 60, 40
 RESULTS = Path(__file__).parent / "results" / "spark_notify.json"
-
-
-def spent() -> float:
-    """CPU seconds of all processes below this one: the JVM and its Python workers."""
-    return sum(sum(process.cpu_times()[:4]) for process in psutil.Process().children(recursive=True))
 
 
 def bench_notify(spark: SparkSession, subscriptions: int, folder: Path) -> dict[str, Any]:
