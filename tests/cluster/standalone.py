@@ -19,18 +19,18 @@ HOME = Path(pyspark.__file__).parent
 
 
 class Cluster:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str] | None = None) -> None:
+        """`environment` is the workers'; without one they have this process's, this Python and these sources."""
         self.folder = folder
         self.port = free_port()
         self.master = f"spark://127.0.0.1:{self.port}"
         self.processes: list[subprocess.Popen[bytes]] = []
-        self.environment = {
-            **os.environ,
-            "SPARK_HOME": str(HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+        ours = {
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": os.pathsep.join(map(str, [Path("src").absolute(), Path().absolute()])),
         }
+        given = {**os.environ, **ours} if environment is None else environment
+        self.environment = {**given, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
         where = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", "0"]
         self.start("master", "org.apache.spark.deploy.master.Master", *where)
 
@@ -64,8 +64,8 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
-    made = Cluster(folder)
+def cluster(folder: Path, workers: int, environment: dict[str, str] | None = None) -> Iterator[Cluster]:
+    made = Cluster(folder, environment)
     try:
         for number in range(workers):
             made.worker(f"worker{number}")
