@@ -14,8 +14,8 @@ from pathlib import Path
 
 from experiments.baselines import checked_queues, skyband
 from experiments.report import cpu_seconds, markdown, provenance
-from experiments.topkw import SIGMA, hear, many_rows, warm
-from experiments.topkw_data import uniform
+from experiments.topkw import SIGMA, hear, many_row, warm
+from experiments.topkw_data import clustered, uniform
 from tidings.rank.queue_length import queue_length
 
 WINDOW, SUBSCRIPTIONS = 20_000, 500
@@ -64,8 +64,8 @@ def setting(n):
 
 def many():
     """100,000 subscriptions, k = 10: CPU microseconds a publication, after the window has filled."""
-    rows, told, touched = many_rows(100_000, 10, WINDOW, 8192)
-    return [{**row, "notifications an event": told, "lists changed an event": touched} for row in rows]
+    streams = (("uniform", uniform), ("clustered", clustered))
+    return [{"stream": name, **many_row(make(WINDOW + 8192 + 201), 100_000, 10, WINDOW, 8192)} for name, make in streams]
 
 
 if __name__ == "__main__":

@@ -365,8 +365,6 @@ def test_columnar_subscriptions_are_subscriptions_row_by_row(rows: list[dict[str
     # The alternatives of a row share its sets of codes; packed, each has its own, as when they are encoded one by one.
     packed = gather_clauses(batch.clauses, np.arange(len(batch.clauses)))
     same_columns(packed, encode_clauses(SCHEMA, vocabularies, again, batch.clauses.owner.tolist()))
-    assert {s.id for s in batch.ranked(False)} == {made.id for made, _ in expected.values() if made.k is not None or made.window}
-    assert len(list(batch.ranked(True))) == len(batch)
 
 
 def repr_of(clause: Clause) -> str:

@@ -434,3 +434,21 @@ def test_a_k_that_is_no_count_is_refused(k: object) -> None:
     for ask in (topic.match, lambda event, k: topic.match_batch([event], k)):
         with pytest.raises(td.errors.SubscriptionError, match="a whole number from 0"):
             ask({"id": "e1", "price": 1}, k)
+
+
+def test_ideal_points_are_reached_through_their_balls() -> None:
+    topic = td.Topic("t", SCHEMA)
+    by = [json.dumps({"near": {"price": i / 25, "size": i % 7}}) for i in range(200)]
+    table = pa.table({"id": [f"n{i:03}" for i in range(200)], "k": [1] * 200, "window": ["9 events"] * 200, "by": by})
+    topic.subscribe_many(table.slice(0, 150), time=0)
+    for id, text in zip(table["id"].to_pylist()[150:], by[150:], strict=True):
+        topic.subscribe(id, k=1, window="9 events", by=text, time=0)
+    topic.subscribe("all", "price >= 0", time=0)
+    event = {"id": "e0", "price": 4, "size": 2}
+    assert len(topic.match(event, time=1)) == 201
+    assert {note.why for note in topic.publish(event, time=1)} == {"entered", "matched"}
+    told = topic.publish({"id": "e1", "price": 4, "size": 6}, time=2)
+    assert {note.subscription for note in told} == {"all"} | {f"n{i:03}" for i in range(200) if i % 7 > 4}
+    assert topic.stats()["near"]["price, size"]["subscriptions"] == 200
+    assert topic.explain(event, "n000", time=2).home == ("near",)
+    assert topic.explain(event, "n199", time=2).home == ("memtable",)

@@ -15,12 +15,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, kernel
 from tidings.engine.paint_tiles import (
     Messages,
     Place,
     Scratch,
     coarsen,
+    copy_box,
     cut_out,
     emit,
     enclose,
@@ -36,7 +37,7 @@ from tidings.index.point_questions import crowded, gather, snap
 from tidings.index.point_tree import TreeArrays
 
 
-@kernel
+@borrowing_kernel
 def clip_and_snap(watchers: TreeArrays, box: NDArray[np.float64], source: NDArray[np.float64], tight: NDArray[np.float64]) -> bool:
     """The tight box of the watchers in box and source, where `source` is tight itself; whether there are any."""
     fits = True
@@ -47,7 +48,7 @@ def clip_and_snap(watchers: TreeArrays, box: NDArray[np.float64], source: NDArra
         if box[0, d] > box[1, d]:
             return False
     if fits:
-        tight[:] = box
+        copy_box(tight, box)
         return True
     return snap(watchers, box, tight)
 
@@ -58,7 +59,7 @@ def snap_tiles(watchers: TreeArrays, tile: NDArray[np.float64], strip: NDArray[n
     kept = 0
     box = np.empty((2, tile.shape[2]))
     for i in range(count):
-        box[:] = tile[i]
+        copy_box(box, tile[i])
         if snap(watchers, box, tile[kept]):
             if len(strip) > i:
                 strip[kept] = strip[i]
@@ -72,40 +73,39 @@ def merge_tiles(watchers: TreeArrays, tile: NDArray[np.float64], count: int) -> 
     kept = min(count, 1)
     box = np.empty((2, tile.shape[2]))
     for i in range(1, count):
-        box[:] = tile[kept - 1]
+        copy_box(box, tile[kept - 1])
         enclose(box, tile[i])
         if crowded(watchers, box, tile[kept - 1], tile[i]):
-            tile[kept] = tile[i]
+            copy_box(tile[kept], tile[i])
             kept += 1
         else:
-            tile[kept - 1] = box
+            copy_box(tile[kept - 1], box)
     return kept
 
 
-@kernel
+@borrowing_kernel
 def hold_strips(watchers: TreeArrays, wests: int, easts: int, x: float, k: int, s: Scratch) -> None:
-    box = np.empty((2, 2))
+    box = s.box[0]
     s.full[:] = False
     for a in range(min(wests, k - 1) + 1):
         s.full[a] = strip_tile(s.west, wests, s.east, easts, x, k, a, box) and snap(watchers, box, s.held[a])
 
 
-@kernel
+@borrowing_kernel
 def held_tiles(wests: int, k: int, s: Scratch) -> int:
     count = 0
     for a in range(min(wests, k - 1), -1, -1):
         if s.full[a]:
-            s.tile[count] = s.held[a]
+            copy_box(s.tile[count], s.held[a])
             s.strip[count] = a
             count += 1
     return count
 
 
-@kernel
+@borrowing_kernel
 def gained_tiles(watchers: TreeArrays, wests: int, easts: int, x: float, exposed_x: float, k: int, s: Scratch) -> int:
     """The watchers that an exposed object gains, in tight tiles. [range-topk, Alg. 5 over the watchers]"""
-    count = 0
-    box = np.empty((2, 2))
+    count, box = 0, s.box[0]
     for a in range(min(wests, k - 1), -1, -1):
         if (
             s.full[a]
@@ -117,10 +117,10 @@ def gained_tiles(watchers: TreeArrays, wests: int, easts: int, x: float, exposed
     return count
 
 
-@kernel
+@borrowing_kernel
 def shrink_strips(watchers: TreeArrays, wests: int, easts: int, x: float, exposed_x: float, k: int, s: Scratch) -> tuple[int, int]:
     """Count the exposed object among the neighbours and let every strip give up what it lost; the lists' lengths."""
-    box, source = np.empty((2, 2)), np.empty((2, 2))
+    box, source = s.box[0], s.box[1]
     divided = k
     if exposed_x <= x:
         divided, wests = insert_neighbour(s.west, wests, k, exposed_x, -1)
@@ -128,7 +128,7 @@ def shrink_strips(watchers: TreeArrays, wests: int, easts: int, x: float, expose
         _, easts = insert_neighbour(s.east, easts, k, exposed_x, 1)
     for a in range(min(wests, k - 1), -1, -1):
         origin = a - 1 if a > divided else a  # the strip that this one was a part of
-        source[:] = s.held[origin]
+        copy_box(source, s.held[origin])
         s.full[a] = (
             s.full[origin]
             and strip_tile(s.west, wests, s.east, easts, x, k, a, box)
@@ -137,7 +137,7 @@ def shrink_strips(watchers: TreeArrays, wests: int, easts: int, x: float, expose
     return wests, easts
 
 
-@kernel
+@borrowing_kernel
 def next_interesting(objects: ObjectArrays, wests: int, k: int, s: Scratch, y: float, tie: float) -> int:
     """The next object that some watcher of the sinking one may get in its stead; -1 if none. [range-topk, section III-B, Fig. 9]"""
     lo, hi = np.inf, -np.inf

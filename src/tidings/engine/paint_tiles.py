@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, inlined, kernel
 from tidings.index.object_index import EAST, WEST, ObjectArrays, first_k
 
 Messages = NDArray[np.float64]
@@ -43,7 +43,7 @@ OBJECT, X, Y, MOVED, MOVED_X, MOVED_Y, WIDTH = 4, 5, 6, 7, 8, 9, 10
 
 
 class Scratch(NamedTuple):
-    """Room for one event: lists of x (k), tiles of a region, of a region cut up, and of the region cut out."""
+    """Room for one event: lists of x (k), tiles of a region, of a region cut up, and of the region cut out; and two boxes."""
 
     west: NDArray[np.float64]
     east: NDArray[np.float64]
@@ -53,6 +53,7 @@ class Scratch(NamedTuple):
     stair: NDArray[np.float64]
     held: NDArray[np.float64]
     full: NDArray[np.bool_]
+    box: NDArray[np.float64]
 
 
 def scratch(k: int) -> Scratch:
@@ -66,6 +67,7 @@ def scratch(k: int) -> Scratch:
         stair=np.empty((3, 2 * k + 2, 2, 2)),
         held=np.empty((k + 1, 2, 2)),
         full=np.zeros(k + 1, np.bool_),
+        box=np.empty((2, 2, 2)),
     )
 
 
@@ -73,13 +75,13 @@ def empty_messages() -> Messages:
     return np.empty((64, WIDTH))
 
 
-@kernel
+@inlined
 def sinks(old: Place, new: Place) -> bool:
     """Whether the object was there and some watcher may lose it."""
     return old[1] < np.inf and (new[1] > old[1] or new[0] != old[0])
 
 
-@kernel
+@borrowing_kernel
 def neighbours(
     objects: ObjectArrays, x: float, y: float, tie: float, k: int, west: NDArray[np.float64], east: NDArray[np.float64]
 ) -> tuple[int, int]:
@@ -87,7 +89,7 @@ def neighbours(
     return first_k(objects, x, y, tie, WEST, k, west), first_k(objects, x, y, tie, EAST, k, east)
 
 
-@kernel
+@inlined
 def insert_neighbour(found: NDArray[np.float64], count: int, k: int, x: float, side: int) -> tuple[int, int]:
     """Put x in its place among the nearest k and drop a k + 1st; (its place, the list's length)."""
     j = count
@@ -98,7 +100,7 @@ def insert_neighbour(found: NDArray[np.float64], count: int, k: int, x: float, s
     return j, min(count + 1, k)
 
 
-@kernel
+@inlined
 def strip_tile(
     west: NDArray[np.float64],
     wests: int,
@@ -118,7 +120,7 @@ def strip_tile(
     return bool(tile[0, 0] <= tile[1, 0] and a <= wests)
 
 
-@kernel
+@borrowing_kernel
 def paint_ir(
     west: NDArray[np.float64],
     wests: int,
@@ -141,7 +143,7 @@ def paint_ir(
     return count
 
 
-@kernel
+@inlined
 def gain_tile(
     west: NDArray[np.float64],
     wests: int,
@@ -162,7 +164,7 @@ def gain_tile(
     return bool(tile[0, 0] <= tile[1, 0] and tile[0, 1] <= tile[1, 1])
 
 
-@kernel
+@borrowing_kernel
 def paint_exposed(
     west: NDArray[np.float64],
     wests: int,
@@ -183,7 +185,7 @@ def paint_exposed(
     return count
 
 
-@kernel
+@borrowing_kernel
 def coarsen(tile: NDArray[np.float64], strip: NDArray[np.int64], count: int, width: int) -> int:
     """Cover tiles whose strips fall in the same `width` = ceil(epsilon k) by their bounding box. [range-topk, section IV-B]"""
     if width == 1:
@@ -193,20 +195,27 @@ def coarsen(tile: NDArray[np.float64], strip: NDArray[np.int64], count: int, wid
         if kept and strip[kept - 1] // width == strip[i] // width:
             enclose(tile[kept - 1], tile[i])
         else:
-            tile[kept] = tile[i]
+            copy_box(tile[kept], tile[i])
             strip[kept] = strip[i]
             kept += 1
     return kept
 
 
-@kernel
+@inlined
+def copy_box(target: NDArray[np.float64], source: NDArray[np.float64]) -> None:
+    """Number by number: Numba provides for overlap when it copies a slice, which costs more than the copy."""
+    for d in range(source.shape[1]):
+        target[0, d], target[1, d] = source[0, d], source[1, d]
+
+
+@inlined
 def enclose(box: NDArray[np.float64], other: NDArray[np.float64]) -> None:
     for d in range(box.shape[1]):
         box[0, d] = min(box[0, d], other[0, d])
         box[1, d] = max(box[1, d], other[1, d])
 
 
-@kernel
+@inlined
 def put(piece: NDArray[np.float64], count: int, l_lo: float, l_hi: float, r_lo: float, r_hi: float) -> int:
     """Add a rectangle unless it is empty; how many there are."""
     if l_lo > l_hi or r_lo > r_hi:
@@ -216,7 +225,7 @@ def put(piece: NDArray[np.float64], count: int, l_lo: float, l_hi: float, r_lo: 
     return count + 1
 
 
-@kernel
+@borrowing_kernel
 def cut_out(
     tile: NDArray[np.float64], count: int, stair: NDArray[np.float64], steps: int, x: float, piece: NDArray[np.float64]
 ) -> int:

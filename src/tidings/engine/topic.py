@@ -15,6 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidings.engine.explain import Explanation, explain_event, explain_pair, explain_vague
@@ -26,6 +27,7 @@ from tidings.engine.publisher import Publisher, is_ranked, same_window
 from tidings.engine.relaxed import relaxed_list, relaxed_table
 from tidings.engine.results import Match, Notification, instant
 from tidings.engine.rows import rows_of_batch
+from tidings.engine.segment import near_rows
 from tidings.engine.similar import Similar
 from tidings.engine.stats import topic_stats
 from tidings.engine.store import Store
@@ -33,7 +35,14 @@ from tidings.engine.vague_events import has_vague_columns, match_rows, unpublish
 from tidings.errors import StorageError, SubscriptionError
 from tidings.model.arrays import EventColumns, Vocabularies, encode_events
 from tidings.model.clause import Clause, Values
-from tidings.model.columns import EventBatch, batch_of, events_from_arrow, events_to_arrow, subscriptions_from_arrow
+from tidings.model.columns import (
+    EventBatch,
+    batch_of,
+    events_from_arrow,
+    events_to_arrow,
+    subscription_at,
+    subscriptions_from_arrow,
+)
 from tidings.model.event import Event, EventReader, read_events
 from tidings.model.filter import compile_filter
 from tidings.model.schema import Attribute, Schema
@@ -118,9 +127,9 @@ class Topic:
             self.store.put_rows(seq, rows)
             for id in replaced:
                 self.publisher.deactivate(id)
-            if self.key is not None or "by" in batch.ranking.columns:
-                for subscription in batch.ranked(keyed=self.key is not None):
-                    self.publisher.activate(replace(subscription, since=now), now)
+            begins_now = range(len(batch)) if self.key is not None else np.flatnonzero(near_rows(rows.table, rows.clauses)).tolist()
+            for row in begins_now:
+                self.publisher.activate(replace(subscription_at(batch, row), since=now), now)
         return len(rows)
 
     def update(self, id: str, *, time: Any = None, **changes: Any) -> list[Notification]:

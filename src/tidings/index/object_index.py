@@ -16,6 +16,7 @@ Layout. Objects are numbers of the caller's choice, kept in blocks in x order un
 | `order`    | b, int32       | blocks in x order                                                                       |
 | `place`    | b, int32       | the inverse of `order`                                                                  |
 | `tree`     | 2p, int32      | node v's best object is tree[v]; children 2v, 2v + 1; position q's leaf is p + q; -1 none |
+| `stack`    | 64, int64      | room for the nodes that `min_y` has yet to visit                                        |
 | `meta`     | 4, int64       | blocks in use, objects, calls of first_k, calls of min_y                                |
 
 Cost. An update is O(log n) plus a move inside one block; a full block splits, which rebuilds the tree in O(n / 16), at most once in
@@ -35,7 +36,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import borrowing_kernel, inlined, kernel
 
 BLOCK = 32
 BLOCKS, OBJECTS, FIRST_K_CALLS, MIN_Y_CALLS = 0, 1, 2, 3
@@ -53,6 +54,7 @@ class ObjectArrays(NamedTuple):
     order: NDArray[np.int32]
     place: NDArray[np.int32]
     tree: NDArray[np.int32]
+    stack: NDArray[np.int64]
     meta: NDArray[np.int64]
 
 
@@ -176,6 +178,7 @@ def _allocate(capacity: int) -> ObjectArrays:
         order=np.zeros(blocks, np.int32),
         place=np.zeros(blocks, np.int32),
         tree=np.full(2 * leaves, -1, np.int32),
+        stack=np.zeros(64, np.int64),
         meta=meta,
     )
 
@@ -184,7 +187,7 @@ def _least_of(a: ObjectArrays, members: NDArray[np.int32] | list[int]) -> int:
     return min((int(n) for n in members), key=lambda n: (a.y[n], a.tie[n]), default=-1)
 
 
-@kernel
+@inlined
 def precedes(y: NDArray[np.float64], tie: NDArray[np.float64], one: int, other: int) -> bool:
     """Whether object `one` ranks before `other`; -1 ranks after everything."""
     if one < 0 or other < 0:
@@ -192,7 +195,7 @@ def precedes(y: NDArray[np.float64], tie: NDArray[np.float64], one: int, other: 
     return bool(y[one] < y[other] or (y[one] == y[other] and tie[one] < tie[other]))
 
 
-@kernel
+@borrowing_kernel
 def locate(a: ObjectArrays, x: float, strictly: bool) -> int:
     """The last position whose block has low <= x (`strictly`: low < x); 0 if none."""
     order, lows = a.order, a.low
@@ -207,7 +210,7 @@ def locate(a: ObjectArrays, x: float, strictly: bool) -> int:
     return lo
 
 
-@kernel
+@inlined
 def best_member(a: ObjectArrays, block: int) -> int:
     y, tie, member = a.y, a.tie, a.member[block]
     best = -1
@@ -217,7 +220,7 @@ def best_member(a: ObjectArrays, block: int) -> int:
     return best
 
 
-@kernel
+@borrowing_kernel
 def raise_winner(a: ObjectArrays, position: int) -> None:
     """Recompute one leaf of the tree and its ancestors."""
     y, tie, tree = a.y, a.tie, a.tree
@@ -328,7 +331,7 @@ def insert_objects(a: ObjectArrays, numbers: NDArray[np.int64], x: NDArray[np.fl
     fill_blocks(a, numbers[np.argsort(x)].astype(np.int32))
 
 
-@kernel
+@borrowing_kernel
 def delete_object(a: ObjectArrays, number: int) -> None:
     block = a.block_of[number]
     j = 0
@@ -342,7 +345,7 @@ def delete_object(a: ObjectArrays, number: int) -> None:
     raise_winner(a, a.place[block])
 
 
-@kernel
+@borrowing_kernel
 def next_position(a: ObjectArrays, position: int, height: float, mark: float, side: int) -> int:
     """The nearest position beyond `position` on `side` whose block holds an object that ranks before (height, mark); -1 if none."""
     y, tie, tree = a.y, a.tie, a.tree
@@ -362,18 +365,18 @@ def next_position(a: ObjectArrays, position: int, height: float, mark: float, si
     return -1
 
 
-@kernel
+@inlined
 def below(y: NDArray[np.float64], tie: NDArray[np.float64], number: int, height: float, mark: float) -> bool:
     """Whether an object ranks before (height, mark)."""
     return bool(y[number] < height or (y[number] == height and tie[number] < mark))
 
 
-@kernel
+@inlined
 def above(y: NDArray[np.float64], tie: NDArray[np.float64], number: int, height: float, mark: float) -> bool:
     return bool(y[number] > height or (y[number] == height and tie[number] > mark))
 
 
-@kernel
+@borrowing_kernel
 def first_k(a: ObjectArrays, place: float, height: float, mark: float, side: int, k: int, found: NDArray[np.float64]) -> int:
     """How many objects beside `place` rank before (height, mark), at most k; their x are in `found`, nearest first.
     [range-topk, section II-B, firstk]"""
@@ -396,7 +399,7 @@ def first_k(a: ObjectArrays, place: float, height: float, mark: float, side: int
     return count
 
 
-@kernel
+@borrowing_kernel
 def least_in_block(a: ObjectArrays, position: int, lo: float, hi: float, height: float, mark: float, best: int) -> int:
     x, y, tie = a.x, a.y, a.tie
     block = a.order[position]
@@ -408,7 +411,7 @@ def least_in_block(a: ObjectArrays, position: int, lo: float, hi: float, height:
     return best
 
 
-@kernel
+@borrowing_kernel
 def min_y(a: ObjectArrays, lo: float, hi: float, height: float, mark: float) -> int:
     """The object of least rank after (height, mark) with x in [lo, hi]; -1 if none. [range-topk, section II-B, miny]"""
     a.meta[MIN_Y_CALLS] += 1
@@ -418,7 +421,7 @@ def min_y(a: ObjectArrays, lo: float, hi: float, height: float, mark: float) -> 
     best = least_in_block(a, first, lo, hi, height, mark, -1)
     if last > first:
         best = least_in_block(a, last, lo, hi, height, mark, best)
-    stack = np.empty(64, np.int64)
+    stack = a.stack
     west, east = leaves + first + 1, leaves + last
     while west < east:  # canonical nodes of the positions strictly between
         depth = 0

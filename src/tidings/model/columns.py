@@ -18,7 +18,7 @@ topic the key stands for `id` and `deleted` marks tombstones. `arrow_schema` is 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -294,16 +294,6 @@ class SubscriptionBatch:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def ranked(self, keyed: bool) -> Iterator[Subscription]:
-        """The subscriptions that keep a list: in a keyed topic all, else those with a `k` or a window."""
-        given = [column.is_valid() for name, column in self.ranking.columns.items() if name in ("k", "window")]
-        kept = (
-            np.logical_or.reduce([mask.to_numpy(zero_copy_only=False) for mask in given])
-            if given
-            else np.zeros(len(self), np.bool_)
-        )
-        return (subscription_at(self, row) for row in (range(len(self)) if keyed else np.flatnonzero(kept).tolist()))
 
 
 def subscriptions_from_arrow(
