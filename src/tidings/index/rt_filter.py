@@ -29,8 +29,9 @@ VISITED, POSTINGS, VERIFIED, MESSAGES = 0, 1, 2, 3
 FULL_OUT = -1
 FIRST_ROOM = 1 << 16
 """Matches that a call has space for at first; it doubles when they do not fit."""
-WORDS_A_LEAF, LONG = 4, 50
-"""Reading a leaf's entries costs about as much as looking up so many words; considered for messages of LONG or more."""
+WORDS_A_LEAF, POSTINGS_A_WORD, LONG = 4, 8, 50
+"""Reading a leaf's entries costs about as much as looking up so many words, and looking up a word as much as so many entries that
+have a word of the message (of which only those are read that it represents). Weighed for messages of LONG or more."""
 
 
 class Tree(NamedTuple):
@@ -145,26 +146,28 @@ def _shares_token(tree: Tree, message: Message, scratch: Scratch, node: int) -> 
 @borrowing_kernel
 def rt_tree_verify(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: NDArray[np.int32], found: int) -> int:
     """The leaf's entries that touch the message and whose words it all has. [rttree, Alg. 1, Verify]"""
-    body, entries, verified = tree.body, tree.entries, 0
+    body, entries = tree.body, tree.entries
     for at in range(body.degree[leaf]):
         entry = body.child[leaf, at]
-        start, touching = entries.word_start[entry], touch(body.entry_box[entry], message.box)
-        verified += touching
-        # One branch for both: each alone is hard to guess.
-        if not (touching & hinted(scratch, entries.token[start])):
+        if not touch(body.entry_box[entry], message.box):
             continue
-        holds = True
-        for token in entries.token[start : start + entries.word_count[entry]]:
-            if not on(scratch, token, message.number):
-                holds = False
-                break
-        if holds:
+        tree.stats[VERIFIED] += 1
+        start = entries.word_start[entry]
+        if has_all(entries.token[start : start + entries.word_count[entry]], message, scratch):
             if found == len(out):
                 return FULL_OUT
             out[found] = entries.name[entry]
             found += 1
-    tree.stats[VERIFIED] += verified
     return found
+
+
+@borrowing_kernel
+def has_all(tokens: NDArray[np.int32], message: Message, scratch: Scratch) -> bool:
+    """Whether the message has them all."""
+    for token in tokens:  # noqa: SIM110 - a generator does not compile
+        if not on(scratch, token, message.number):
+            return False
+    return True
 
 
 @kernel
@@ -178,8 +181,7 @@ def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: NDAr
     body, met = tree.body, np.zeros(1, np.int64)
     stack, want = scratch.stack, scratch.want
     stack[0], want[0, 0], want[0, 1], depth = body.state[ROOT], 0, 0, 1
-    long = tree.box_first and len(message.words) >= LONG
-    few = min(len(message.words) // WORDS_A_LEAF, len(scratch.leaves)) if long else 0
+    likely = _likely_postings(tree, message) if tree.box_first and len(message.words) >= LONG else -1.0
     while depth > 0 and found != FULL_OUT:
         depth -= 1
         node, end = wide(stack[depth]), wide(want[depth, 1])
@@ -193,10 +195,11 @@ def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: NDAr
             if body.height[child] == 0:
                 found = _read_leaf(tree, message, scratch, child, out, found)
             else:
-                if is_root:
-                    leaves = touched_leaves(body, message.box, child, few, scratch, depth)
+                if is_root and likely >= 0.0:
+                    few = (len(message.words) + likely * body.size[child]) / WORDS_A_LEAF
+                    leaves = touched_leaves(body, message.box, child, int(min(few, len(scratch.leaves))), scratch, depth)
                 if leaves >= 0:
-                    found = _verify_leaves(tree, message, scratch, leaves, out, found)
+                    found = _read_leaves(tree, message, scratch, leaves, out, found)
                 else:
                     found, last = _count_lists(tree, message, scratch, child, wanted, met, end, out, found)
             if found == FULL_OUT:
@@ -207,6 +210,16 @@ def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: NDAr
     for entry in scratch.met[: met[0]]:
         scratch.seen[entry] = 0
     return found
+
+
+@borrowing_kernel
+def _likely_postings(tree: Tree, message: Message) -> float:
+    """What reading the lists of the message's words costs for each entry below a node, in lookups of a word."""
+    entries = tree.df[message.words[0]]
+    for token in message.words[1:]:
+        entries += tree.df[token]
+    likely: float = entries / (POSTINGS_A_WORD * tree.body.size[tree.body.state[ROOT]])
+    return likely
 
 
 @borrowing_kernel
@@ -235,11 +248,21 @@ def touched_leaves(body: Body, box: NDArray[np.float64], node: int, most: int, s
 
 
 @borrowing_kernel
-def _verify_leaves(tree: Tree, message: Message, scratch: Scratch, leaves: int, out: NDArray[np.int32], found: int) -> int:
+def _read_leaves(tree: Tree, message: Message, scratch: Scratch, leaves: int, out: NDArray[np.int32], found: int) -> int:
+    """The matches in leaves whose lists were not read: by the hint of the first word, the box, then all words."""
+    body, entries = tree.body, tree.entries
     for leaf in scratch.leaves[:leaves]:
-        found = rt_tree_verify(tree, message, scratch, wide(leaf), out, found)
-        if found == FULL_OUT:
-            break
+        tree.stats[VISITED] += 1
+        for at in range(body.degree[leaf]):
+            entry = body.child[leaf, at]
+            start = entries.word_start[entry]
+            if not hinted(scratch, entries.token[start]) or not touch(body.entry_box[entry], message.box):
+                continue
+            if has_all(entries.token[start : start + entries.word_count[entry]], message, scratch):
+                if found == len(out):
+                    return FULL_OUT
+                out[found] = entries.name[entry]
+                found += 1
     return found
 
 
