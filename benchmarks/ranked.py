@@ -175,7 +175,8 @@ def high_dimensions(n):
 
 
 def paths(n):
-    """A topic's k best by each path that is open, microseconds an event from columns to the table, and which one is chosen."""
+    """A topic's k best by each path that is open, microseconds an event from columns to the table, and which one is chosen; n / 10."""
+    n = max(n // 10, 2000)
     rng = np.random.default_rng(8)
     low = rng.random(n)
     one = {"id": names("s", n), "a0.lo": low, "a0.hi": low + 0.2 * rng.random(n)}
