@@ -175,7 +175,7 @@ def high_dimensions(n):
 
 
 def paths(n):
-    """A topic's k best by each path that is open, microseconds an event from columns to the table, and which one is chosen; n / 10."""
+    """A topic's k best by each path that is open, microseconds an event from columns to table, and which is chosen; n / 10."""
     n = max(n // 10, 2000)
     rng = np.random.default_rng(8)
     low = rng.random(n)
