@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tidings.index.object_index import EAST, WEST, ObjectIndex
+from tidings.index.object_index import ObjectIndex
+from tidings.index.object_questions import EAST, WEST
 from tidings.index.point_tree import LEAF
 from tidings.index.watch_index import WatchIndex
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from tidings._jit import kernel
 from tidings.engine.paint_tiles import neighbours
-from tidings.index.object_index import delete_object, insert_object, min_y
+from tidings.index.object_index import delete_object, insert_object
+from tidings.index.object_questions import min_y
 from tidings.index.point_questions import report
 
 MESSAGE_BYTES = 16

@@ -12,7 +12,6 @@ a window. [topkw, Sections 1.3, 4 and 6]
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from tidings.engine.near_check import all_live, check_near, distance_of, leaves_at, rank_of
 from tidings.engine.near_lists import refill, settle
 from tidings.engine.near_memory import (
     BLOCK,
@@ -157,8 +157,8 @@ class BallWindows(RankedLists):
         slot, now = self.slot(subscription), max(time, int(self._memory.meter[CLOCK]))
         if self._memory.lists["bounded"][slot] or self._memory.lists["k"][slot] == ALL:
             return super().top(subscription, time)
-        live = [(distance, int(self._memory.events["time"][e]), self._id(e), e) for e, distance in self._all_live(slot, now)]
-        return [(event, -distance) for distance, _, event, _ in sorted(live)[: self._memory.lists["k"][slot]]]
+        live = sorted(rank_of(self._memory, event, distance, self._id) for event, distance in all_live(self._memory, slot, now))
+        return [(event, -distance) for distance, _, event, _ in live[: self._memory.lists["k"][slot]]]
 
     def state_of(self, subscription: str) -> dict[str, Any]:
         """An exact list is found again from the live events, so of its candidates only those already told are kept."""
@@ -223,55 +223,8 @@ class BallWindows(RankedLists):
 
     def check(self) -> None:
         """Walk every invariant of `near_memory`."""
-        memory, lists = self._memory, self._memory.lists
         self.index.check()
-        places, fallen = np.zeros(len(memory.mark), np.int64), np.zeros(len(memory.fallen), np.int64)
-        for slot in range(len(lists)):
-            own = lists[slot]
-            if slot not in self._slots.values():
-                assert own["k"] == own["viewed"] == own["fallen_room"] == 0
-            if own["k"] > 0:
-                places[own["start"] : own["start"] + own["limit"] + 1] += 1
-                fallen[own["fallen_start"] : own["fallen_start"] + own["fallen_room"]] += 1
-                self._check_list(slot)
-            for due, first in ((memory.instant_due, memory.instant_first), (memory.number_due, memory.number_first)):
-                assert first[slot // BLOCK] <= due[slot]
-        assert places.max() <= 1, "two slots share a place"
-        assert fallen.max() <= 1, "two slots share a place of fallen"
-
-    def _check_list(self, slot: int) -> None:
-        memory, own = self._memory, self._memory.lists[slot]
-        view = range(int(own["start"]), int(own["start"] + own["viewed"]))
-        assert own["viewed"] <= own["limit"]
-        assert own["fallen"] <= own["fallen_room"]
-        rank = [self._rank(int(memory.mark[at] >> 1), float(memory.distance[at])) for at in view]
-        assert rank == sorted(rank)
-        depth = len(view) if own["bounded"] else int(own["k"])
-        for at in view[:depth]:
-            event = int(memory.mark[at] >> 1)
-            assert memory.meter[CLOCK] < memory.instant_due[slot] <= memory.leaves[at]
-            number = NEVER if own["counted"] == NEVER else int(memory.events["number"][event] + own["counted"])
-            assert memory.meter[NUMBER] < memory.number_due[slot] <= number
-        assert all(memory.mark[at] & 1 for at in view[: int(own["k"])])
-        edge = int(own["edge"])
-        radius = np.inf if edge == NONE else float(own["edge_distance"])
-        if own["bounded"]:
-            assert edge == NONE
-            radius = memory.distance[view[-1]] if own["viewed"] == own["limit"] else np.inf
-        else:
-            assert len(view) >= own["k"] or edge == NONE
-            self._check_view(slot, {int(memory.mark[at] >> 1) for at in view})
-        assert memory.balls.radius[memory.balls.place[slot]] == radius
-
-    def _check_view(self, slot: int, view: set[int]) -> None:
-        """Every live event that ranks before the edge is in the view."""
-        edge, edge_distance = int(self._memory.lists["edge"][slot]), float(self._memory.lists["edge_distance"][slot])
-        for event, distance in self._all_live(slot, int(self._memory.meter[CLOCK])):
-            assert event in view or (edge != NONE and self._rank(event, distance) >= self._rank(edge, edge_distance))
-
-    def _rank(self, event: int, distance: float) -> tuple[float, int, str, int]:
-        events = self._memory.events
-        return distance, int(events["time"][event]), self._id(event), int(events["number"][event])
+        check_near(self._memory, set(self._slots.values()), self._id)
 
     def _candidates(self, slot: int, now: int) -> list[Candidate]:
         """Those in the view and those fallen; the distance of the latter is measured again."""
@@ -281,24 +234,13 @@ class BallWindows(RankedLists):
             for at in range(own["start"], own["start"] + own["viewed"])
         ]
         for event in memory.fallen[own["fallen_start"] : own["fallen_start"] + own["fallen"]].tolist():
-            found.append((event, self._distance(slot, event), True))
+            found.append((event, distance_of(memory, slot, event), True))
         result = []
         for event, distance, told in found:
             time, expires, number = (int(memory.events[field][event]) for field in ("time", "expires", "number"))
-            if self._leaving(slot, event) > now and number > memory.meter[NUMBER] - own["counted"]:
+            if leaves_at(memory, slot, event) > now and number > memory.meter[NUMBER] - own["counted"]:
                 result.append(Candidate(self._id(event), -distance, time, expires, number, told))
         return sorted(result, key=lambda c: (-c.relevance, c.time, c.event, c.number))
-
-    def _distance(self, slot: int, event: int) -> float:
-        balls, place, total = self.index.balls, self.index.balls.place[slot], 0.0
-        for x, c, w in zip(self._memory.points[:, event], balls.centre[:, place], balls.weight[:, place], strict=True):
-            total += float(w) * ((float(x) - float(c)) * (float(x) - float(c)))
-        return math.sqrt(total)
-
-    def _leaving(self, slot: int, event: int) -> int:
-        time, expires = (int(self._memory.events[field][event]) for field in ("time", "expires"))
-        duration = int(self._memory.lists["duration"][slot])
-        return expires if duration == NEVER else min(expires, time + duration)
 
     def _one_by_one(self, first: int, last: int) -> list[Records]:
         """Each event asks the index which balls it touches."""
@@ -402,18 +344,6 @@ class BallWindows(RankedLists):
                 live |= stored[seen] > now - int(spans.max())
         return live & (stored["expires"] > clock)
 
-    def _all_live(self, slot: int, now: int) -> list[tuple[int, float]]:
-        """(event, distance) of every published event that is a candidate of the slot at `now`, found without its view."""
-        memory, own = self._memory, self._memory.lists[slot]
-        stored = memory.events[: memory.meter[STORED]]
-        published = (own["after"] < stored["number"]) & (stored["number"] <= memory.meter[NUMBER]) & (stored["time"] > own["since"])
-        if own["counted"] != NEVER:
-            published &= stored["number"] > memory.meter[NUMBER] - own["counted"]
-        if own["duration"] != NEVER:
-            published &= stored["time"] > max(now, -(2**61)) - own["duration"]
-        published &= (stored["expires"] > now) & ~np.isnan(memory.points[:, : len(stored)]).any(axis=0)
-        return [(event, self._distance(slot, event)) for event in np.flatnonzero(published).tolist()]
-
     def _store_saved(self, events: Sequence[Sequence[Any]]) -> dict[int, int]:
         """Take back live events; their handles by publication number."""
         ids, times, expires, numbers, points = zip(*events, strict=True) if events else ((), (), (), (), ())
@@ -431,7 +361,7 @@ class BallWindows(RankedLists):
         if own["bounded"]:
             for at, (_, relevance, _, _, number, told) in enumerate(candidates, int(own["start"])):
                 memory.distance[at], memory.mark[at] = -relevance, 2 * handles[number] + told
-                memory.leaves[at] = self._leaving(slot, handles[number])
+                memory.leaves[at] = leaves_at(memory, slot, handles[number])
             memory.lists["viewed"][slot] = len(candidates)
         else:
             self._fall_again(slot, [handles[candidate[4]] for candidate in candidates])

@@ -41,7 +41,8 @@ from tidings.engine.paint_tiles import (
     scratch,
     sinks,
 )
-from tidings.index.object_index import ObjectArrays, ObjectIndex, below, delete_object, insert_object, min_y
+from tidings.index.object_index import ObjectArrays, ObjectIndex, delete_object, insert_object
+from tidings.index.object_questions import below, min_y
 from tidings.index.point_questions import QUESTIONS
 from tidings.index.point_tree import TreeArrays, frontier
 from tidings.index.watch_index import WatchIndex

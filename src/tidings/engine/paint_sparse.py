@@ -32,7 +32,8 @@ from tidings.engine.paint_tiles import (
     sinks,
     strip_tile,
 )
-from tidings.index.object_index import ObjectArrays, below, min_y
+from tidings.index.object_index import ObjectArrays
+from tidings.index.object_questions import below, min_y
 from tidings.index.point_questions import crowded, gather, snap
 from tidings.index.point_tree import TreeArrays
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.engine.paint_tiles import Messages, Place, emit, empty_messages, insert_neighbour, paint_exposed, paint_ir
-from tidings.index.object_index import EAST, WEST, ObjectIndex
+from tidings.index.object_index import ObjectIndex
+from tidings.index.object_questions import EAST, WEST
 
 INF = math.inf
 

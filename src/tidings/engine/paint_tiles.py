@@ -34,7 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, inlined, kernel
-from tidings.index.object_index import EAST, WEST, ObjectArrays, first_k
+from tidings.index.object_index import ObjectArrays
+from tidings.index.object_questions import EAST, WEST, first_k
 
 Messages = NDArray[np.float64]
 Place = tuple[float, float]

@@ -37,10 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, inlined, kernel
+from tidings.index.object_questions import BLOCKS, FIRST_K_CALLS, MIN_Y_CALLS, OBJECTS, first_k, locate, min_y, precedes
 
 BLOCK = 32
-BLOCKS, OBJECTS, FIRST_K_CALLS, MIN_Y_CALLS = 0, 1, 2, 3
-WEST, EAST = -1, 1
 
 
 class ObjectArrays(NamedTuple):
@@ -188,29 +187,6 @@ def _least_of(a: ObjectArrays, members: NDArray[np.int32] | list[int]) -> int:
 
 
 @inlined
-def precedes(y: NDArray[np.float64], tie: NDArray[np.float64], one: int, other: int) -> bool:
-    """Whether object `one` ranks before `other`; -1 ranks after everything."""
-    if one < 0 or other < 0:
-        return one >= 0
-    return bool(y[one] < y[other] or (y[one] == y[other] and tie[one] < tie[other]))
-
-
-@borrowing_kernel
-def locate(a: ObjectArrays, x: float, strictly: bool) -> int:
-    """The last position whose block has low <= x (`strictly`: low < x); 0 if none."""
-    order, lows = a.order, a.low
-    lo, hi = 0, a.meta[BLOCKS]
-    while hi - lo > 1:
-        middle = (lo + hi) >> 1
-        low = lows[order[middle]]
-        if low < x or (low == x and not strictly):
-            lo = middle
-        else:
-            hi = middle
-    return lo
-
-
-@inlined
 def best_member(a: ObjectArrays, block: int) -> int:
     y, tie, member = a.y, a.tie, a.member[block]
     best = -1
@@ -343,110 +319,3 @@ def delete_object(a: ObjectArrays, number: int) -> None:
     a.block_of[number] = -1
     a.meta[OBJECTS] -= 1
     raise_winner(a, a.place[block])
-
-
-@borrowing_kernel
-def next_position(a: ObjectArrays, position: int, height: float, mark: float, side: int) -> int:
-    """The nearest position beyond `position` on `side` whose block holds an object that ranks before (height, mark); -1 if none."""
-    y, tie, tree = a.y, a.tie, a.tree
-    leaves = len(tree) >> 1
-    node = leaves + position
-    turn = 1 if side < 0 else 0  # a right child has a sibling to the west
-    while node > 1:
-        sibling = node ^ 1
-        if (node & 1) == turn and tree[sibling] >= 0 and below(y, tie, tree[sibling], height, mark):
-            node = sibling
-            while node < leaves:
-                node = 2 * node + turn
-                if tree[node] < 0 or not below(y, tie, tree[node], height, mark):
-                    node ^= 1
-            return node - leaves
-        node >>= 1
-    return -1
-
-
-@inlined
-def below(y: NDArray[np.float64], tie: NDArray[np.float64], number: int, height: float, mark: float) -> bool:
-    """Whether an object ranks before (height, mark)."""
-    return bool(y[number] < height or (y[number] == height and tie[number] < mark))
-
-
-@inlined
-def above(y: NDArray[np.float64], tie: NDArray[np.float64], number: int, height: float, mark: float) -> bool:
-    return bool(y[number] > height or (y[number] == height and tie[number] > mark))
-
-
-@borrowing_kernel
-def first_k(a: ObjectArrays, place: float, height: float, mark: float, side: int, k: int, found: NDArray[np.float64]) -> int:
-    """How many objects beside `place` rank before (height, mark), at most k; their x are in `found`, nearest first.
-    [range-topk, section II-B, firstk]"""
-    a.meta[FIRST_K_CALLS] += 1
-    x, y, tie, members, sizes, order = a.x, a.y, a.tie, a.member, a.size, a.order
-    count = 0
-    position = locate(a, place, False)
-    while position >= 0 and count < k:
-        block = order[position]
-        size = sizes[block]
-        for step in range(size):
-            number = members[block, size - 1 - step if side < 0 else step]
-            beside = x[number] <= place if side < 0 else x[number] > place
-            if beside and below(y, tie, number, height, mark):
-                found[count] = x[number]
-                count += 1
-                if count == k:
-                    break
-        position = next_position(a, position, height, mark, side)
-    return count
-
-
-@borrowing_kernel
-def least_in_block(a: ObjectArrays, position: int, lo: float, hi: float, height: float, mark: float, best: int) -> int:
-    x, y, tie = a.x, a.y, a.tie
-    block = a.order[position]
-    member = a.member[block]
-    for j in range(a.size[block]):
-        number = member[j]
-        if lo <= x[number] <= hi and above(y, tie, number, height, mark) and precedes(y, tie, number, best):
-            best = number
-    return best
-
-
-@borrowing_kernel
-def min_y(a: ObjectArrays, lo: float, hi: float, height: float, mark: float) -> int:
-    """The object of least rank after (height, mark) with x in [lo, hi]; -1 if none. [range-topk, section II-B, miny]"""
-    a.meta[MIN_Y_CALLS] += 1
-    y, tie, tree = a.y, a.tie, a.tree
-    leaves = len(tree) >> 1
-    first, last = locate(a, lo, True), locate(a, hi, False)
-    best = least_in_block(a, first, lo, hi, height, mark, -1)
-    if last > first:
-        best = least_in_block(a, last, lo, hi, height, mark, best)
-    stack = a.stack
-    west, east = leaves + first + 1, leaves + last
-    while west < east:  # canonical nodes of the positions strictly between
-        depth = 0
-        if west & 1:
-            stack[depth] = west
-            depth += 1
-            west += 1
-        if east & 1:
-            east -= 1
-            stack[depth] = east
-            depth += 1
-        while depth:
-            depth -= 1
-            node = stack[depth]
-            champion = tree[node]
-            if not precedes(y, tie, champion, best):
-                continue
-            if above(y, tie, champion, height, mark):
-                best = champion
-            elif node >= leaves:
-                best = least_in_block(a, node - leaves, lo, hi, height, mark, best)
-            else:
-                stack[depth] = 2 * node
-                stack[depth + 1] = 2 * node + 1
-                depth += 2
-        west >>= 1
-        east >>= 1
-    return best
