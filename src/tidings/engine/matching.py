@@ -24,7 +24,7 @@ def scores(
     segment: Segment, event: NDArray[np.int32], ordinal: NDArray[np.int32], values: Callable[[int], Values]
 ) -> NDArray[np.float64]:
     """The score of each match: static, or the subscription's formula of the event's attributes."""
-    score = segment.score[ordinal]
+    score = segment.score[ordinal] if segment.scored else np.ones(len(ordinal))
     if segment.formulas:
         for i in np.flatnonzero(np.isin(ordinal, list(segment.formulas))):
             score[i] = segment.formulas[int(ordinal[i])](values(int(event[i])))

@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidings._jit import kernel
 from tidings.engine.files import read_arrays, write_arrays
 from tidings.engine.names import ABSENT, Names
 from tidings.engine.planner import HOMES, NEAR, Home, Statistics, build_homes
@@ -118,6 +119,11 @@ class Segment:
     def score(self) -> NDArray[np.float64]:
         """Static score by ordinal."""
         return column_of(self.table, "score", 1.0)
+
+    @property
+    def scored(self) -> bool:
+        """Whether any static score differs from 1."""
+        return "score" in self.table.column_names
 
     @cached_property
     def expires(self) -> NDArray[np.int64] | None:
@@ -344,8 +350,31 @@ def column_of(table: pa.Table, name: str, default: Any) -> NDArray[Any]:
 
 def _distinct(event: NDArray[np.int32], owner: NDArray[np.int32]) -> Pairs:
     """Pairs in order, each once: a subscription of several clauses may have matched by more than one."""
-    order = np.lexsort((owner, event))
-    event, owner = event[order], owner[order]
-    first = np.ones(len(event), np.bool_)
-    first[1:] = (event[1:] != event[:-1]) | (owner[1:] != owner[:-1])
-    return event[first], owner[first]
+    if (event[1:] >= event[:-1]).all():
+        kept = distinct_runs(event, owner)
+        return event[:kept], owner[:kept]
+    key = event.astype(np.int64) << 32
+    key |= owner
+    key.sort()
+    if not (key[1:] > key[:-1]).all():
+        key = key[np.concatenate(([True], key[1:] > key[:-1]))]
+    return (key >> 32).astype(np.int32), key.astype(np.int32)
+
+
+@kernel
+def distinct_runs(event: NDArray[np.int32], owner: NDArray[np.int32]) -> int:
+    """Sort the owners of each run of equal events, in place, and drop those that repeat; how many pairs are left."""
+    kept = first = 0
+    while first < event.size:
+        end = first + 1
+        while end < event.size and event[end] == event[first]:
+            end += 1
+        if end - first > 1:
+            owner[first:end].sort()
+        here = event[first]
+        for i in range(first, end):
+            if i == first or owner[i] != owner[i - 1]:
+                event[kept], owner[kept] = here, owner[i]
+                kept += 1
+        first = end
+    return kept

@@ -8,7 +8,7 @@ Ragged results are (start int64[n + 1], element): row r has element[start[r]:sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -55,9 +55,9 @@ class Tokens:
     token: NDArray[np.int64]
     distinct: list[str]
 
-    def codes(self, code: Callable[[str], int]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def codes(self, code: Callable[[Sequence[str]], list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Ragged codes, ascending and distinct within a row; tokens whose code is negative are left out."""
-        table = np.fromiter(map(code, self.distinct), np.int64, len(self.distinct))
+        table = np.array(code(self.distinct), np.int64)
         return sorted_rows(len(self.present), rows_of(self.start), table[self.token])
 
 

@@ -209,7 +209,7 @@ class _Columns:
             value[self.place[0], -2] = 0.0
         if self.words is not None:
             value[self.words.present, -1] = 0.0
-            start, word = self.words.codes(vocabularies.words.code)
+            start, word = self.words.codes(vocabularies.words.codes)
         return EventColumns(value, box, start, word)
 
 

@@ -47,7 +47,7 @@ class PredicateColumns:
         clauses = self._conjunctions(schema, vocabularies)
         if self.any is None:
             if self.all is not None:
-                clauses.word_start, clauses.word = self.all.codes(vocabularies.words.add)
+                clauses.word_start, clauses.word = self.all.codes(vocabularies.words.add_all)
             return clauses
         count = np.where(self.any.present, np.diff(self.any.start), 1)
         owner = np.repeat(np.arange(self.rows), count)
@@ -95,7 +95,7 @@ class PredicateColumns:
         found = [(schema.dimension[name], plain, mask, lo, hi) for name, (mask, lo, hi) in self.ranges.items()]
         pools, base = [np.empty(0, np.int32)], 0
         for name, strings in self.within.items():
-            start, code = strings.codes(vocabularies.categories[name].add)
+            start, code = strings.codes(vocabularies.categories[name].add_all)
             count = np.diff(start)
             many = count > 1
             first = np.append(code, 0)[start[:-1]]

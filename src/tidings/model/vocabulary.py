@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -32,22 +33,24 @@ class Vocabulary:
     def code(self, string: str) -> int:
         return self._code.get(string, UNKNOWN)
 
+    def add_all(self, strings: Iterable[str]) -> list[int]:
+        return [*map(self.add, strings)]
+
     def codes(self, strings: Iterable[str]) -> list[int]:
-        get = self._code.get
-        return [get(string, UNKNOWN) for string in strings]
+        return [*map(self._code.get, strings, repeat(UNKNOWN))]
 
     def add_array(self, strings: pa.Array) -> NDArray[np.int32]:
         """Codes of an Arrow string array, adding what is new; only the distinct strings pass through Python."""
-        return self._encode(strings, self.add)
+        return self._encode(strings, self.add_all)
 
     def code_array(self, strings: pa.Array) -> NDArray[np.int32]:
         """Codes of an Arrow string array; UNKNOWN for strings not held. Nulls become UNKNOWN too."""
-        return self._encode(strings, self.code)
+        return self._encode(strings, self.codes)
 
     @staticmethod
-    def _encode(strings: pa.Array, code: Callable[[str], int]) -> NDArray[np.int32]:
+    def _encode(strings: pa.Array, code: Callable[[Iterable[str]], list[int]]) -> NDArray[np.int32]:
         indices, distinct = distinct_strings(strings)
-        table = np.fromiter((code(string) for string in distinct), np.int32, len(distinct))
+        table = np.array(code(distinct), np.int32)
         codes: NDArray[np.int32] = np.append(table, np.int32(UNKNOWN))[indices]
         return codes
 
