@@ -1,11 +1,12 @@
 """The engine end to end, Arrow or dict in, Arrow or matches out, beside its peers in the same run.
 
-    python -m benchmarks.engine [--full]
+    python -m benchmarks.engine [--full] [--only SECTION ...]
 
 Workloads are those of `benchmarks.workloads`; times are process CPU time, the least of three. Default sizes are a tenth (100k,
 words-box 1M); `--full` takes 1M and 10M. Peers: a NumPy columnar scan and DuckDB on a few events (ranges-place), shapely's
-STRtree with argpartition and `rtree` (boxes-top10). Results go to benchmarks/results/engine.json, from which README takes its
-figure.
+STRtree with argpartition and `rtree` (boxes-top10), cql2's own parser (subscribe). `growth` keeps the matches an event the same
+while subscriptions grow tenfold; `mix` is eight messages to one new subscription and one removal. Results go to
+benchmarks/results/engine.json, from which README takes its figure; with `--only` just these sections run, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import cql2
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -155,6 +158,10 @@ def best_boxes(n: int, events: int, side: float, k: int = 10) -> dict[str, Any]:
     }
 
 
+FILTER = "a2 BETWEEN 0.2 AND {} AND a3 <= 0.5 AND S_INTERSECTS(place, BBOX(0.4, 0.4, 0.41, 0.41)) AND a5 > 0.1 AND a6 < 0.9"
+CHANGES = 2048
+
+
 def changes(n: int) -> list[dict[str, Any]]:
     """What a change costs, and what matching costs after as many random updates as there are subscriptions."""
     workload = workloads.ranges_place(n, 20_000)
@@ -162,21 +169,103 @@ def changes(n: int) -> list[dict[str, Any]]:
     fresh = cpu_seconds(lambda: topic.match_batch(workload.events, time=0))
     ids = workload.subscriptions["id"].to_pylist()
     rng = np.random.default_rng(1)
-    some = [ids[i] for i in rng.choice(n, 2000, replace=False)]
-    moves = [(id, tuple(point)) for id, point in zip(some, rng.random((2000, 2)).tolist(), strict=True)]
-    for id in ids[:5000]:
-        topic.move(id, (0.5, 0.5))
-    rows = [{"act": "move a subscriber", "us": cpu_seconds(lambda: [topic.move(*move) for move in moves], 1) / 2000 * 1e6}]
-    filter = "a2 BETWEEN 0.2 AND 0.7 AND a3 <= 0.5 AND S_INTERSECTS(place, BBOX(0.4, 0.4, 0.41, 0.41)) AND a5 > 0.1 AND a6 < 0.9"
-    rows.append(
-        {"act": "subscribe, CQL2 text", "us": cpu_seconds(lambda: [topic.subscribe(f"n{i}", filter) for i in range(1000)], 1) * 1e3}
-    )
-    rows.append({"act": "unsubscribe", "us": cpu_seconds(lambda: [topic.unsubscribe(f"n{i}") for i in range(1000)], 1) * 1e3})
+    rows = [*moves(topic, [ids[i] for i in rng.choice(n, 4 * CHANGES, replace=False)], rng), *subscriptions(topic)]
     for _ in range(n // 20_000):
         topic.subscribe_many(workload.subscriptions.take(np.unique(rng.choice(n, 20_000))), time=0)
     topic.store.settle()
     worn = cpu_seconds(lambda: topic.match_batch(workload.events, time=0))
     rows.append({"act": f"match_batch after {n:,} updates / fresh", "ratio": worn / fresh})
+    return rows
+
+
+def a_change(act: Callable[[int], object], topic: td.Topic, parts: int = 3) -> float:
+    """Microseconds of `act(i)` for i = 0, 1, ..., the least of several stretches; what is put off until a match is in."""
+    event = {"id": "e", "place": (0.5, 0.5)}
+
+    def stretch(first: int) -> float:
+        return cpu_seconds(lambda: ([act(i) for i in range(first, first + CHANGES)], topic.match(event, time=0)), 1)
+
+    return min(stretch(part * CHANGES) for part in range(parts)) / CHANGES * 1e6
+
+
+def moves(topic: td.Topic, ids: list[str], rng: np.random.Generator) -> list[dict[str, Any]]:
+    """A subscriber moves out of a packed segment; then, being in the memtable, again."""
+    points = [tuple(point) for point in rng.random((len(ids), 2)).tolist()]
+    topic.move(ids[-1], points[-1])
+    packed = a_change(lambda i: topic.move(ids[i], points[i]), topic)
+    recent = ids[2 * CHANGES : 3 * CHANGES]
+    again = a_change(lambda i: topic.move(recent[i % CHANGES], points[i]), topic)
+    return [{"act": "move a subscriber, packed", "us": packed}, {"act": "move a subscriber, new", "us": again}]
+
+
+def subscriptions(topic: td.Topic) -> list[dict[str, Any]]:
+    """Subscribing by text, no two alike, beside the parser alone; by CQL2 JSON; and unsubscribing."""
+    texts = [FILTER.format(0.2 + i / 100_000) for i in range(3 * CHANGES)]
+    trees = [cql2.parse_text(text).to_json() for text in texts]
+    parse = a_change(lambda i: cql2.parse_text(texts[i]).to_json(), topic)
+    text = a_change(lambda i: topic.subscribe(f"t{i}", texts[i]), topic)
+    tree = a_change(lambda i: topic.subscribe(f"j{i}", trees[i]), topic)
+    gone = a_change(lambda i: topic.unsubscribe(f"j{i}"), topic)
+    return [
+        {"act": "cql2 parses a text", "us": parse},
+        {"act": "subscribe, CQL2 text", "us": text, "ratio": text / parse},
+        {"act": "subscribe, CQL2 JSON", "us": tree, "ratio": tree / parse},
+        {"act": "unsubscribe", "us": gone},
+    ]
+
+
+def growth(sizes: list[int]) -> list[dict[str, Any]]:
+    """The cost of an event as subscriptions grow tenfold and boxes shrink so that as many match."""
+    rows = []
+    for name, make in (
+        ("ranges-place", lambda n, by: workloads.ranges_place(n, 20_000, scale=10 * by)),
+        ("words-box", lambda n, by: workloads.words_box(n, 20_000, side=(0.01 * by, 0.05 * by))),
+    ):
+        before = None
+        for n in sizes:
+            workload = make(n, (1_000_000 / n) ** 0.5)
+            topic = topic_of(workload)
+            matches = len(topic.match_batch(workload.events, time=0)) / len(workload.events)
+            spent = cpu_seconds(lambda: topic.match_batch(workload.events, time=0)) / len(workload.events) * 1e6  # noqa: B023
+            row = {"workload": name, "subscriptions": n, "matches an event": matches, "us an event": spent}
+            rows.append(row | ({} if before is None else {"growth": spent / before}))
+            print(rows[-1], flush=True)
+            before = spent
+    return rows
+
+
+def mix(n: int, rounds: int = 8, each: int = 1000) -> list[dict[str, Any]]:
+    """Eight messages to one new subscription and one removal: in batches, and one at a time."""
+    workload = workloads.words_box(n + 2 * rounds * each, 8 * each)
+    topic = td.Topic(workload.name, workload.schema)
+    topic.subscribe_many(workload.subscriptions.slice(0, n), time=0)
+    topic.match_batch(workload.events.slice(0, 200), time=0)
+    new = [workload.subscriptions.slice(n + i * each, each) for i in range(2 * rounds)]
+    gone = np.random.default_rng(2).permutation(n)[: 2 * rounds * each].reshape(-1, each)
+    gone = [workload.subscriptions["id"].take(pa.array(part)).to_pylist() for part in gone]
+
+    def batched(i: int) -> None:
+        topic.match_batch(workload.events, time=0)
+        topic.subscribe_many(new[i], time=0)
+        topic.unsubscribe_many(gone[i])
+
+    singles = dicts(workload.events, 8 * each)
+
+    def single(i: int) -> None:
+        for at, row in enumerate(new[i].to_pylist()):
+            for event in singles[8 * at : 8 * at + 8]:
+                topic.match(event, time=0)
+            tree = [{"op": "a_contains", "args": [{"property": "about"}, row["about.all"]]}]
+            tree += [{"op": "s_intersects", "args": [{"property": "place"}, {"bbox": row["place.box"]}]}]
+            topic.subscribe(row["id"], {"op": "and", "args": tree}, time=0)
+            topic.unsubscribe(gone[i][at])
+
+    batched(0)
+    rows = []
+    for how, act, first, last in (("batches of 8,000", batched, 1, rounds), ("one at a time", single, rounds, rounds + 2)):
+        spent = cpu_seconds(lambda: ([act(i) for i in range(first, last)], topic.store.settle()), 1)  # noqa: B023
+        rows.append({"messages": how, "subscriptions": n, "operations a second": (last - first) * 10 * each / spent})
+        print(rows[-1], flush=True)
     return rows
 
 
@@ -197,9 +286,8 @@ def durable(n: int) -> list[dict[str, Any]]:
     return [{"act": "durable bulk load", "subscriptions a second": n / load}, {"act": "open (wall clock)", "seconds": opened}]
 
 
-def main(full: bool = False) -> None:
-    n, most = (1_000_000, 10_000_000) if full else (100_000, 1_000_000)
-    results: dict[str, list[dict[str, Any]]] = {"matching": [], "peers": [], "best": [], "changes": [], "durable": []}
+def all_matching(n: int, most: int) -> list[dict[str, Any]]:
+    rows = []
     for make, size in (
         (workloads.ranges_place, n),
         (workloads.ranges, n),
@@ -207,19 +295,30 @@ def main(full: bool = False) -> None:
         (workloads.words_box, most),
         (workloads.mixed, n),
     ):
-        results["matching"].append(matching(make(size, 20_000 if make is not workloads.mixed else 1000)))
-        print(results["matching"][-1], flush=True)
-    results["peers"].append(scan(workloads.ranges_place(n, 20_000)))
-    print(results["peers"][-1], flush=True)
-    for side in (0.0198, 0.1885):
-        results["best"].append(best_boxes(100_000, 2000, side))
-        print(results["best"][-1], flush=True)
-    results["changes"] = changes(n)
-    results["durable"] = durable(n)
-    for name, rows in results.items():
-        print(f"\n{name}\n{markdown(rows)}")
-    RESULT.write_text(json.dumps({"run": provenance(), **results}, indent=1) + "\n")
+        rows.append(matching(make(size, 20_000 if make is not workloads.mixed else 1000)))
+        print(rows[-1], flush=True)
+    return rows
+
+
+def main(full: bool = False, only: Sequence[str] = ()) -> None:
+    n, most = (1_000_000, 10_000_000) if full else (100_000, 1_000_000)
+    sections: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "matching": lambda: all_matching(n, most),
+        "peers": lambda: [scan(workloads.ranges_place(n, 20_000))],
+        "best": lambda: [best_boxes(100_000, 2000, side) for side in (0.0198, 0.1885)],
+        "changes": lambda: changes(n),
+        "durable": lambda: durable(n),
+        "growth": lambda: growth([100_000, 1_000_000, most] if full else [10_000, 100_000, most]),
+        "mix": lambda: mix(most),
+    }
+    results = {}
+    for name in only or sections:
+        results[name] = sections[name]()
+        print(f"\n{name}\n{markdown(results[name])}", flush=True)
+    if not only:
+        RESULT.write_text(json.dumps({"run": provenance(), **results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main("--full" in sys.argv)
+    chosen = sys.argv[sys.argv.index("--only") + 1 :] if "--only" in sys.argv else []
+    main("--full" in sys.argv, [name for name in chosen if not name.startswith("-")])

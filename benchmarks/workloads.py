@@ -36,12 +36,13 @@ class Workload:
     events: pa.Table
 
 
-def ranges_place(n: int, events: int, predicates: int = 10) -> Workload:
+def ranges_place(n: int, events: int, predicates: int = 10, scale: float = 1.0) -> Workload:
+    """`scale` stretches the squares."""
     rng = np.random.default_rng(3)
     schema = td.Schema({"place": td.Place(), **{f"a{i}": td.Number(0, 1) for i in range(2, ATTRIBUTES)}})
     hot = hot_areas(rng, 10_000)
     centre = hot[rng.integers(0, len(hot), n)] + rng.normal(0, 0.005, (n, 2))
-    half = (0.5 + 1.5 * rng.random((n, 1))) / 200
+    half = scale * (0.5 + 1.5 * rng.random((n, 1))) / 200
     columns = {"id": names("s", n), "place.box": boxes(centre - half, centre + half)}
     columns |= interval_columns(rng, n, predicates - 2, range(2, ATTRIBUTES))
     where = hot[rng.integers(0, len(hot), events)] + rng.normal(0, 0.002, (events, 2))

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidings._jit import kernel
+from tidings.engine.names import buffers, compare
 from tidings.engine.publisher import is_ranked
 from tidings.engine.results import Match
 from tidings.engine.segment import Segment
@@ -91,18 +93,53 @@ def match_table(
     others = [(row, s.id, s.score_of(values(row))) for row, s in fresh if is_live(s, time)]
     others += [(row, s.id, score) for row, s, score in similar]
     if others:
-        rows, named, score_of = zip(*others, strict=True)
+        rows, named, score_of = zip(*sorted(others), strict=True)
         parts.append(table_of(np.array(rows, np.int32), pa.array(named, pa.string()), np.array(score_of)))
     table = (
         pa.concat_tables(parts).combine_chunks()
         if parts
         else table_of(np.empty(0, np.int32), pa.array([], pa.string()), np.empty(0))
     )
-    if (others or len(parts) > 1) and k is None:
-        table = table.sort_by([(ROW, "ascending"), ("subscription", "ascending")])
+    if len(parts) > 1 and k is None:
+        table = table.take(pa.array(in_order(table, [len(part) for part in parts])))
     if k is not None and not (len(parts) == 1 and found and found[0].best):
         table = best(table, k)
     return table.add_column(1, "event", ids.take(table[ROW].combine_chunks()))
+
+
+def in_order(table: pa.Table, sizes: Sequence[int]) -> NDArray[np.int64]:
+    """The order of (row, subscription) of a table made of parts that are each in that order: merged, the small ones first."""
+    row, (start, text) = table[ROW].to_numpy(), buffers(table["subscription"].combine_chunks())
+    ends = np.cumsum(sizes)
+    runs = sorted((np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True)), key=len)
+    order = runs[0]
+    for run in runs[1:]:
+        order = merged(row, start, text, order, run)
+    return order
+
+
+@kernel
+def merged(
+    row: NDArray[np.int32], start: NDArray[np.int32], text: NDArray[np.uint8], a: NDArray[np.int64], b: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Two ascending lists of places in the table as one."""
+    order = np.empty(a.size + b.size, np.int64)
+    i = j = 0
+    for at in range(order.size):
+        first = j == b.size
+        if i < a.size and j < b.size:
+            x, y = a[i], b[j]
+            if row[x] == row[y]:
+                first = compare(text, start[x], start[x + 1], text, start[y], start[y + 1]) < 0
+            else:
+                first = row[x] < row[y]
+        if first:
+            order[at] = a[i]
+            i += 1
+        else:
+            order[at] = b[j]
+            j += 1
+    return order
 
 
 def best(table: pa.Table, k: int) -> pa.Table:

@@ -12,6 +12,7 @@ lowest, and the home holds the clause's exact predicates too: there is no second
 | `residues` | clause -> sources  | what is checked last, in Python                                                       |
 | `file`     | str or None        | where a durable topic has written it                                                  |
 | `died`     | n or 0, uint32     | when each subscription was removed, as `change number - born`; ALIVE until then       |
+| `dead`     | int                | how many were removed                                                                 |
 
 A reader that holds change number s sees subscription r iff died[r] > s - born: matching never waits for removals, nor they for it.
 """
@@ -72,6 +73,7 @@ class Segment:
         self._owner = owner
         self.born = born
         self.died = NOBODY
+        self.dead = 0
         self.file: str | None = None
         self._asides: dict[Any, Any] = {}
         self._residue_sources = residues
@@ -104,6 +106,7 @@ class Segment:
         """Subscriptions that are removed by change `seq`."""
         if not len(self.died):
             self.died = np.full(len(self), ALIVE)
+        self.dead += int(np.count_nonzero(self.died[ordinals] == ALIVE))
         self.died[ordinals] = seq - self.born
 
     def is_live(self, ordinals: NDArray[np.int64], snapshot: int) -> NDArray[np.bool_]:
@@ -289,6 +292,7 @@ class Segment:
     def check(self) -> None:
         ids = self.table["id"].to_pylist()
         assert ids == sorted(set(ids)), "ids ascend and are distinct"
+        assert self.dead == np.count_nonzero(self.died != ALIVE), "the dead are counted"
         assert self._owner is None or np.all(np.diff(self._owner) >= 0), "owners ascend"
         members = np.sort(np.concatenate([home.packed.row for home in self.homes.values()])) if self.homes else np.empty(0)
         assert np.array_equal(members, np.arange(self.clause_count)), "every clause has one home"

@@ -15,7 +15,7 @@ def topic_stats(topic: Topic) -> dict[str, Any]:
     segments: list[dict[str, Any]] = [
         {
             "subscriptions": len(segment),
-            "live": len(segment.live(snapshot.seq)),
+            "live": len(segment) - segment.dead,
             "clauses": segment.clause_count,
             "bytes": segment.nbytes,
             "homes": {

@@ -97,7 +97,7 @@ class Store:
 
     def __len__(self) -> int:
         with self.lock:
-            return len(self.memtable) + sum(len(segment.live(self.snapshot.seq)) for segment in self.snapshot.segments)
+            return len(self.memtable) + sum(len(segment) - segment.dead for segment in self.snapshot.segments)
 
     def get(self, id: str) -> Subscription | None:
         with self.lock:
@@ -125,9 +125,11 @@ class Store:
 
     def remove(self, seq: int, ids: Iterable[str]) -> None:
         with self.lock:
-            for id in ids:
-                if not self.memtable.remove(id):
-                    self._bury(seq, id)
+            packed = [id for id in ids if not self.memtable.remove(id)]
+            if len(packed) == 1:
+                self._bury(seq, packed[0])
+            else:
+                self._bury_all(seq, pa.array(packed, pa.string()))
             self.similar_change += self._any_similar()
             self.snapshot = Snapshot(self.snapshot.segments, seq)
 
@@ -137,16 +139,18 @@ class Store:
             if ordinal != ABSENT:
                 segment.bury(ordinal, seq)
 
+    def _bury_all(self, seq: int, ids: pa.StringArray) -> None:
+        for segment in self.snapshot.segments:
+            ordinals = segment.names.find_many(ids)
+            ordinals = ordinals[ordinals != ABSENT]
+            segment.bury(ordinals[segment.is_live(ordinals, seq)], seq)
+
     def put_rows(self, seq: int, rows: Rows) -> None:
         """A bulk load: the rows become a segment of their own, and replace what had their ids."""
         added = Segment.build(self.schema, rows, self.statistics, seq)
         with self.lock:
             self._pack()
-            ids = added.names.strings
-            for segment in self.snapshot.segments:
-                ordinals = segment.names.find_many(ids)
-                ordinals = ordinals[ordinals != ABSENT]
-                segment.bury(ordinals[segment.is_live(ordinals, seq)], seq)
+            self._bury_all(seq, added.names.strings)
             self._now_packed((*self.snapshot.segments, added), seq)
             self.similar_change += self._any_similar()
 
@@ -332,7 +336,7 @@ def due_for_merge(snapshot: Snapshot) -> list[Segment]:
     """The segments that should be one: the smallest tier that has MERGE_WIDTH members, or one that is mostly dead."""
     tiers: dict[int, list[Segment]] = {}
     for segment in snapshot.segments:
-        live = len(segment.live(snapshot.seq))
+        live = len(segment) - segment.dead
         tiers.setdefault(tier_of(live), []).append(segment)
         if live < len(segment) // 2 and len(segment) > FLUSH_AT:
             return [segment, *(other for other in snapshot.segments if other is not segment and len(other) <= len(segment))]

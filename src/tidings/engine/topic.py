@@ -155,8 +155,8 @@ class Topic:
 
     def unsubscribe_many(self, ids: Sequence[str]) -> int:
         """Remove those of `ids` that are there, as one change; how many they were."""
-        with self.store.lock:
-            there = [id for id in dict.fromkeys(ids) if id in self.store]
+        with self._writing:
+            there = self.store.existing(pa.array(dict.fromkeys(ids), pa.string()))
             if there:
                 seq = self.store.snapshot.seq + 1
                 self.journal.removed(seq, there)

@@ -64,7 +64,7 @@ class View:
         if known is None or file not in known.files:
             return load_segment(self.schema, self.folder, file, live, verify=verify)
         segment = copy.copy(known.files[file])
-        segment.died = NOBODY
+        segment.died, segment.dead = NOBODY, 0
         bury(segment, self.folder, live, verify)
         return segment
 
