@@ -18,6 +18,7 @@ from tidings.engine.axes import clause_axes
 from tidings.engine.score_order import ScoreOrder
 from tidings.index.mo_cells import Axis
 from tidings.index.mo_tree import MOTree
+from tidings.index.verify import Events
 from tidings.model.arrays import EventColumns, Vocabularies, encode_clauses
 from tidings.model.clause import Clause, Values
 from tidings.model.schema import Schema
@@ -136,6 +137,15 @@ class Memtable:
         self.index_waiting()
         why = self._order.why_not(self._owner)
         return "memtable: IR-tree in order of score" if why is None else f"memtable: all matches, then the k best: {why}"
+
+    def match_one(self, events: Events, values: Values) -> list[Subscription]:
+        """The subscriptions that one event matches, each once: the short way. `events` are read-only arrays."""
+        self.index_waiting()
+        found: dict[str, Subscription] = {}
+        for slot in self._index.match_one(events, 0).tolist():
+            if all(residue.test(values) for residue in self._clause[slot].residue):
+                found[self._owner[slot].id] = self._owner[slot]
+        return [*found.values()]
 
     def check(self) -> None:
         self.index_waiting()

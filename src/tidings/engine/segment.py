@@ -123,7 +123,7 @@ class Segment:
         """Static score by ordinal."""
         return column_of(self.table, "score", 1.0)
 
-    @property
+    @cached_property
     def scored(self) -> bool:
         """Whether any static score differs from 1."""
         return "score" in self.table.column_names

@@ -230,10 +230,9 @@ class Store:
         """`match` of a single event, the short way: ordinals by segment, and the memtable's subscriptions."""
         single = self._single()
         with self.lock:
-            columns = single.encode(values)
+            events = single.events(single.encode(values))
             snapshot = self.snapshot
-            fresh = [s for _, s in self.memtable.match(columns, lambda _: values)] if len(self.memtable) else []
-        events = single.events(columns)
+            fresh = self.memtable.match_one(events, values) if len(self.memtable) else []
         return [(segment, segment.match_one(events, values, snapshot.seq)) for segment in snapshot.segments], fresh
 
     def _single(self) -> SingleEvent:
