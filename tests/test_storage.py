@@ -485,3 +485,38 @@ def test_the_outbox_is_read_in_parts_and_acknowledged(tmp_path):
         [note] = topic.publish({"id": "e9", "price": 2}, time=9)
         assert topic.outbox() == [(6, note)]
         assert json.loads(topic.registry.read("SELECT body FROM outbox")[0][0])[:2] == ["a", "e9"]
+
+
+def test_what_subscribing_and_updating_bring_waits_in_the_outbox(tmp_path):
+    topic = td.open(tmp_path / "stream", "t", SCHEMA)
+    topic.publish({"id": "e1", "price": 1, "expires": 100}, time=1)
+    noted = topic.subscribe("late", "price < 4", replay=True, time=2)
+    assert [(note.event, note.why) for note in noted] == [("e1", "matched")]
+    topic.abandon()
+    with td.open(tmp_path / "stream") as again:
+        assert [note for _, note in again.outbox()] == noted
+    with td.open(tmp_path / "table", "t", {"price": td.Number()}, key="sku") as topic:
+        topic.publish_batch([{"sku": "a", "price": 1}, {"sku": "b", "price": 2}], time=1)
+        noted = topic.subscribe("best", "price < 4", k=1, by="-price", time=2)
+        noted += topic.update("best", k=2, time=3)
+        topic.subscribe_many(pa.table({"id": ["bulk"], "price.hi": [1.5]}), time=4)
+        waiting = [note for _, note in topic.outbox()]
+        assert waiting[: len(noted)] == noted
+        assert [(note.subscription, note.event, note.why) for note in waiting[len(noted) :]] == [("bulk", "a", "entered")]
+
+
+def test_a_change_that_fails_in_any_way_is_undone(tmp_path, monkeypatch):
+    with td.open(tmp_path, "t", SCHEMA) as topic:
+        topic.subscribe("best", "price < 4", k=1, window="10 s", by="-price", time=0)
+        topic.publish({"id": "e1", "price": 2}, time=1)
+        before = topic.top("best", time=1)
+
+        def fail(*_):
+            raise RuntimeError("out of luck")
+
+        monkeypatch.setattr(topic.journal, "published", fail)
+        with pytest.raises(RuntimeError, match="out of luck"):
+            topic.publish({"id": "e2", "price": 1}, time=2)
+        assert topic.top("best", time=1) == before
+        monkeypatch.undo()
+        assert [note.event for note in topic.publish({"id": "e3", "price": 1}, time=2)] == ["e3"]

@@ -136,6 +136,7 @@ class TopicMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder: Path | None = None
         self.oracle = TopicOracle(SCHEMA)
+        self.oracle.weight = lambda word: self.topic.store.similar.weight(word)
         self.windows = WindowsOracle()
         self.time = 0
 
@@ -452,3 +453,89 @@ def test_ideal_points_are_reached_through_their_balls() -> None:
     assert topic.stats()["near"]["price, size"]["subscriptions"] == 200
     assert topic.explain(event, "n000", time=2).home == ("near",)
     assert topic.explain(event, "n199", time=2).home == ("memtable",)
+
+
+def test_words_weigh_the_same_through_a_generation_of_similarity():
+    topic, oracle = td.Topic("t", SCHEMA), TopicOracle(SCHEMA)
+    words = ("red", "green", "blue", "p30")
+    generations = set()
+    for i in range(60):
+        filter = f"A_CONTAINS(about, ('{words[i % 3]}', '{words[i % 4]}', 'w{i}'))"
+        for subscribe in (topic.subscribe, oracle.subscribe):
+            subscribe(f"s{i}", filter, similarity=(0.0, 0.25))
+        if i % 7 == 6:
+            topic.unsubscribe(f"s{i - 5}")
+            oracle.unsubscribe(f"s{i - 5}")
+        event = {"id": "e", "about": [*words, f"w{i}", "nobody's"]}
+        before = topic.store.similar.generation
+        found = rounded(topic.match(event, time=0))
+        similar = topic.store.similar
+        if similar.generation > before:
+            oracle.weight = None
+            assert rounded(oracle.match(event)) == found, "a generation begins with the counts of now"
+        oracle.weight = similar.weight
+        assert (
+            found
+            == rounded(oracle.match(event))
+            == rounded(tuple(m.values()) for m in topic.match_batch([event], time=0).to_pylist())
+        )
+        generations.add(similar.generation)
+    told = topic.stats()["similarity"]
+    assert told["generation"] == len(generations) < 12
+    assert told["subscriptions"] == len(oracle.subscriptions)
+    assert len(told["parts"]) < 8
+
+
+def test_explain_says_whether_the_event_came_upon_the_clause():
+    schema = td.Schema({"price": td.Number(0, 1000), "about": td.Words()})
+    topic = td.Topic("t", schema)
+    for i in range(1200):
+        topic.subscribe(f"p{i:04d}", f"price BETWEEN {i} AND {i}")
+    topic.subscribe("red", "A_CONTAINS(about, ('red', 'rare')) AND price < 5")
+    event = {"id": "e", "price": 3.0, "about": "rare thing"}
+    assert topic.explain(event, "red").home == ("memtable",)
+    assert topic.explain(event, "red").reached == (False,)
+    topic.merge()
+    red = topic.explain(event, "red")
+    assert (red.home, red.matched) == (("words",), False)
+    there = [topic.explain({"id": "e", "price": 3.0, "about": words}, "red").reached for words in ("rare", "red", "red rare")]
+    assert sorted(there[:2]) == [(False,), (True,)], "it stands under one of its words"
+    assert there[2] == (True,)
+    assert topic.explain(event, "p0003").reached == (True,)
+    assert topic.explain(event, "p0003").matched
+    assert topic.explain(event, "p1100").reached == (False,)
+
+
+def test_explain_tells_a_similarity_in_parts():
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe("s", "S_INTERSECTS(place, BBOX(0, 0, 4, 4)) AND A_CONTAINS(about, ('red', 'bike'))", similarity=(0.5, 0.6))
+    event = {"id": "e", "place": (1, 1), "about": "red car"}
+    told = topic.explain(event, "s")
+    assert told.matched
+    assert told.score == topic.match(event)[0].score == 0.75
+    assert told.score_parts == {"place": 0.5, "words": 0.25}
+    assert topic.explain({"id": "e", "place": (9, 9), "about": "red car"}, "s").reason == "the similarity is below 0.6"
+
+
+def test_stats_tell_homes_and_the_work_of_matching():
+    topic = td.Topic("t", SCHEMA)
+    for i in range(10):
+        topic.subscribe(f"s{i}", "price < 4" if i % 2 else "A_CONTAINS(about, ('red'))")
+    events = [{"id": "a", "price": 1}, {"id": "b", "about": "red"}]
+    for change in (lambda: None, topic.flush, topic.merge):
+        change()
+        topic.match_batch(events)
+    topic.match(events[0])
+    told = topic.stats()
+    assert told["homes"] == {"ranges": 5, "words": 5}
+    assert told["matching"]["events"] == 7
+    assert told["matching"]["matches an event"] == 35 / 7 <= told["matching"]["candidates an event"]
+
+
+def test_a_batch_read_before_a_bulk_load_knows_its_words():
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe("any", "price >= 0")
+    batch = topic._batch([{"id": "e", "price": 1, "about": "red"}])
+    topic.subscribe_many(pa.table({"id": ["red", "dear"], "about.all": [["red"], None], "price.lo": [None, 0.5]}))
+    found = topic._matched(batch, None, 0)
+    assert found["subscription"].to_pylist() == ["any", "dear", "red"], "all of the load is seen, or nothing of it"

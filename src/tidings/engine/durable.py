@@ -15,10 +15,10 @@ from __future__ import annotations
 import fcntl
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from tidings.engine.manifest import (
     NEWEST,
@@ -36,13 +36,10 @@ from tidings.engine.pruning import prune, pruned_to
 from tidings.engine.recovery import catch_up, restore_publisher
 from tidings.engine.registry import FORMAT, Registry, set_meta
 from tidings.engine.registry_journal import RegistryJournal
-from tidings.engine.results import Notification
 from tidings.engine.segment import Segment
 from tidings.engine.store import Snapshot
 from tidings.engine.topic import Topic
 from tidings.errors import SchemaError, StorageError, StorageWarning
-from tidings.model.arrays import EventColumns
-from tidings.model.event import Event
 from tidings.model.schema import Attribute, Schema
 
 REGISTRY = "registry.sqlite"
@@ -133,7 +130,7 @@ class DurableTopic(Outbox, Topic):
         super().__init__(name, schema, key=key)
         self.folder = folder
         self.registry = registry
-        self.journal = RegistryJournal(registry)
+        self.journal = RegistryJournal(registry, key is not None)
         self._lock = lock
         self._number = last_number(folder) if lock is not None else 0
         self._load()
@@ -197,14 +194,6 @@ class DurableTopic(Outbox, Topic):
         file = f"segments/{self._number:08d}-{place}.live"
         save_live(self.folder / file, segment, seq)
         return file
-
-    def _publish(self, events: Sequence[Event], columns: EventColumns, time: Any) -> list[Notification]:
-        self.registry.must_be_writable()
-        return super()._publish(events, columns, time)
-
-    def advance(self, time: Any) -> list[Notification]:
-        self.registry.must_be_writable()
-        return super().advance(time)
 
     def abandon(self) -> None:
         """Let go of the folder as a killed process would: nothing is packed, nothing is saved."""

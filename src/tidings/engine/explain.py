@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tidings.engine.matching import is_live
 from tidings.engine.names import ABSENT
 from tidings.engine.ranked_paths import Question, plan_for
 from tidings.engine.relaxed import RelaxedSegment
-from tidings.engine.similar import Similar
 from tidings.engine.store import Store
 from tidings.engine.vague_events import vague_list
 from tidings.engine.wording import range_in_words, value_in_words
-from tidings.model.arrays import EventColumns
+from tidings.model.arrays import MISSING_BOX, NO_BOX, EventColumns
 from tidings.model.clause import Clause, Values
 from tidings.model.event import Event
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
 from tidings.model.vague import Uncertain, worlds
+from tidings.rank.similarity import spatial_part
 
-MEMTABLE = "memtable"
+MEMTABLE, SIMILAR = "memtable", "similar"
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """`reason` is the first predicate that fails, clause by clause; None when the subscription matches.
 
-    `home` is the access path that holds each clause, `reached` whether it gave that clause as an answer for this event. `steps`
-    counts what each step of matching left over, and `plans` says of each segment how it would find the k best, exact and relaxed,
-    with the price of each way.
+    `home` is the access path that holds each clause, `reached` whether the event came upon the clause there (its word's list, its
+    block), so that the rest of it was looked at; the memtable is reached by what it gives as an answer. `steps` counts what each
+    step of matching left over, and `plans` says of each segment how it would find the k best, exact and relaxed, with the price of
+    each way.
     """
 
     event: str
@@ -53,6 +56,8 @@ class Explanation:
 
 
 def explain_pair(store: Store, columns: EventColumns, event: Event, subscription: Subscription, time: int) -> Explanation:
+    if subscription.similarity is not None:
+        return explain_similar(store, event, subscription, subscription.similarity, time)
     homes, reached = locate(store, columns, subscription.id)
     reasons = [failure(store.schema, clause, event.values) for clause in subscription.clauses]
     if not is_live(subscription, time):
@@ -72,6 +77,24 @@ def explain_pair(store: Store, columns: EventColumns, event: Event, subscription
         home=homes,
         reached=reached,
     )
+
+
+def explain_similar(store: Store, event: Event, s: Subscription, similarity: tuple[float, float], time: int) -> Explanation:
+    """Of a subscription that goes by similarity: its score in parts, or why it is too low."""
+    alpha, theta = similarity
+    _, _, found = store.match_one(event.values)
+    score = next((score for _, other, score in found if other.id == s.id and is_live(s, time)), None)
+    others = [failure(store.schema, clause.others(), event.values) for clause in s.clauses]
+    reason = "it has expired" if not is_live(s, time) else next((o for o in others if o is not None), None)
+    home = (SIMILAR,) * len(s.clauses)
+    if score is None:
+        reason = reason or f"the similarity is below {theta:g}"
+        return Explanation(event.id, s.id, reason=reason, home=home, reached=(False,) * len(s.clauses))
+    place = np.array(event.values.get(store.schema.place or "", MISSING_BOX))
+    boxes = np.array([NO_BOX if clause.box is None else clause.box for clause in s.clauses])
+    shares = [alpha * spatial_part(boxes, i, place) for i in range(len(boxes)) if others[i] is None]
+    parts = {"place": shares[0], "words": score - shares[0]} if len(shares) == 1 else {"its best clause": score}
+    return Explanation(event.id, s.id, True, None, score, parts, home, (True,) * len(s.clauses))
 
 
 def failure(schema: Schema, clause: Clause, values: Values) -> str | None:
@@ -101,19 +124,16 @@ def wanted(schema: Schema, clause: Clause, name: str) -> str:
 
 
 def locate(store: Store, columns: EventColumns, id: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:
-    """The home of each clause of a subscription, and whether that home gives the clause for this event."""
+    """The home of each clause of a subscription, and whether the event reaches the clause there."""
     with store.lock:
         snapshot = store.snapshot
         if id in store.memtable.subscriptions:
-            clauses = store.memtable.subscriptions[id].clauses
-            hits = {s.id for _, s in store.memtable.match(columns, lambda _: {})} if not any(c.residue for c in clauses) else {id}
-            return (MEMTABLE,) * len(clauses), (id in hits,) * len(clauses)
+            return (MEMTABLE,) * len(store.memtable.subscriptions[id].clauses), store.memtable.reached(columns, id)
     for segment in snapshot.segments:
         ordinal = segment.find(id, snapshot.seq)
         if ordinal != ABSENT:
             found = [segment.home_of(clause) for clause in segment.clauses_of(ordinal)]
-            given = {name: set(home.match_batch(columns)[1].tolist()) for name, home in segment.homes.items()}
-            return tuple(name for name, _ in found), tuple(clause in given[name] for name, clause in found)
+            return tuple(name for name, _ in found), tuple(segment.homes[name].reached(columns, 0, slot) for name, slot in found)
     return (), ()
 
 
@@ -136,16 +156,18 @@ def explain_event(store: Store, columns: EventColumns, event: Event, time: int, 
             for label, count in zip(home.stats._fields, home.stats, strict=True):
                 key = f"{name}: {label}"
                 steps[key] = steps.get(key, 0) + count - getattr(before, label)
-    found, fresh = store.match(columns, lambda _: event.values)
-    steps["matches"] = sum(len(f.ordinal) for f in found) + sum(is_live(s, time) for _, s in fresh)
+    found, fresh, similar = store.match(lambda: columns, lambda _: event.values)
+    steps["matches"] = sum(len(f.ordinal) for f in found) + sum(
+        is_live(s, time) for s in [*(s for _, s in fresh), *(s for _, s, _ in similar)]
+    )
     return Explanation(event=event.id, steps=steps, plans=tuple(plans))
 
 
-def explain_vague(store: Store, similar: Similar, event: Event, subscription: Subscription | None, time: int) -> Explanation:
+def explain_vague(store: Store, event: Event, subscription: Subscription | None, time: int) -> Explanation:
     """Of an event with ranges or uncertain values: in which worlds a subscription matches, and what each adds to its score."""
     ways = list(worlds(event.values))
     if subscription is None:
-        matches = len(vague_list(store, similar, event, None, time))
+        matches = len(vague_list(store, event, None, time))
         steps = {"subscriptions": len(store), "worlds": len(ways), "matches": matches}
         return Explanation(event=event.id, steps=steps, plans=("every world in full, then the k best by expected score",))
     parts, reasons = {}, []

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    def put(self, seq: int, subscription: Subscription, *, same_window: bool = False) -> None:
-        """A subscription was set; `same_window` if it goes on with the window that it had."""
+    def must_be_writable(self) -> None:
+        """Raise if changes cannot be taken at all."""
 
-    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int) -> None:
-        """A table of subscriptions was set."""
+    def put(self, seq: int, subscription: Subscription, notes: Sequence[Notification], *, same_window: bool = False) -> None:
+        """A subscription was set, of which these notifications are due; `same_window` if it goes on with the window it had."""
+
+    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int, notes: Sequence[Notification]) -> None:
+        """A table of subscriptions was set, and these notifications are due."""
 
     def removed(self, seq: int, ids: Sequence[str]) -> None:
         """Subscriptions were removed."""
@@ -33,8 +36,8 @@ class Journal:
         """Events were taken in, and these notifications are due."""
 
     def restored(self, topic: Topic) -> Publisher:
-        """The publisher as it was at the last commit."""
-        raise NotImplementedError
+        """The publisher as it was at the last commit. Memory has no other record than the publisher itself."""
+        return topic.publisher
 
     def close(self) -> None:
         """Let go of what is held."""

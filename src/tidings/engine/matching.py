@@ -57,7 +57,7 @@ def match_list(
 ) -> list[Match]:
     """The matches of one event: by id, or the k best by (score desc, id asc)."""
     matches = [Match(id, s.id, s.score_of(values)) for s in fresh if is_live(s, time)]
-    matches += [Match(id, s.id, score) for _, s, score in similar]
+    matches += [Match(id, s.id, score) for _, s, score in similar if is_live(s, time)]
     for segment, ordinal in found:
         if len(ordinal):
             event, ordinal = unexpired(segment, ordinal, ordinal, time)
@@ -91,7 +91,7 @@ def match_table(
         score = scores(segment, event, ordinal, values)
         parts.append(table_of(event, segment.names.strings.take(pa.array(ordinal)), score))
     others = [(row, s.id, s.score_of(values(row))) for row, s in fresh if is_live(s, time)]
-    others += [(row, s.id, score) for row, s, score in similar]
+    others += [(row, s.id, score) for row, s, score in similar if is_live(s, time)]
     if others:
         rows, named, score_of = zip(*sorted(others), strict=True)
         parts.append(table_of(np.array(rows, np.int32), pa.array(named, pa.string()), np.array(score_of)))

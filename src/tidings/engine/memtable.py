@@ -147,6 +147,16 @@ class Memtable:
                 found[self._owner[slot].id] = self._owner[slot]
         return [*found.values()]
 
+    def reached(self, events: EventColumns, id: str) -> tuple[bool, ...]:
+        """Of each clause of a subscription, whether the index gives it for the one event."""
+        self.index_waiting()
+        given = set(self._index.match_batch(events)[1].tolist())
+        return tuple(slot in given for slot in self._slots.get(id, ()))
+
+    @property
+    def stats(self) -> dict[str, int]:
+        return self._index.stats
+
     def check(self) -> None:
         self.index_waiting()
         self._index.check()

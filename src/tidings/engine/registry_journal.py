@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -32,23 +33,35 @@ def chunk_body(table: pa.Table, since: int) -> pa.Buffer:
 
 
 class RegistryJournal(Journal):
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, keyed: bool) -> None:
         self.registry = registry
+        self.keyed = keyed
 
-    def put(self, seq: int, subscription: Subscription, *, same_window: bool = False) -> None:
+    def must_be_writable(self) -> None:
+        self.registry.must_be_writable()
+
+    def put(self, seq: int, subscription: Subscription, notes: Sequence[Notification], *, same_window: bool = False) -> None:
         with self.registry.transaction() as db:
             put_gone(db, seq, [subscription.id])
             put_subscriptions(db, seq, [(subscription.id, json.dumps(to_record(subscription)))])
             if not same_window:
                 db.execute("DELETE FROM state WHERE name = ?", (subscription.id,))
+            self._put_notes(db, notes)
             set_meta(db, seq=seq)
 
-    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int) -> None:
+    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int, notes: Sequence[Notification]) -> None:
         with self.registry.transaction() as db:
             put_gone(db, seq, replaced)
             put_chunk(db, seq, len(table), chunk_body(table, since))
             db.executemany("DELETE FROM state WHERE name = ?", [(id,) for id in replaced])
+            self._put_notes(db, notes)
             set_meta(db, seq=seq)
+
+    def _put_notes(self, db: sqlite3.Connection, notes: Sequence[Notification]) -> None:
+        """An object may change twice in one instant, and both changes are news; an event enters a list once."""
+        suffix = f"-{secrets.token_hex(4)}" if self.keyed else ""
+        due = [(n.id + suffix, json.dumps([*n[:5], n.at.isoformat()])) for n in notes]
+        db.executemany("INSERT OR IGNORE INTO outbox (id, body) VALUES (?, ?)", due)
 
     def removed(self, seq: int, ids: Sequence[str]) -> None:
         with self.registry.transaction() as db:
@@ -60,14 +73,11 @@ class RegistryJournal(Journal):
         last = {e.id: e for e in events}
         kept = [(e.id, e.expires, json.dumps(event_to_record(e))) for e in last.values() if not e.deleted]
         gone = [(e.id,) for e in last.values() if e.deleted]
-        # An object may change twice in one instant, and both changes are news; an event enters a list once.
-        suffix = "" if publisher.boards is None else f"-{secrets.token_hex(4)}"
-        due = [(n.id + suffix, json.dumps([*n[:5], n.at.isoformat()])) for n in notes]
         with self.registry.transaction() as db:
             db.executemany("INSERT OR REPLACE INTO event VALUES (?, ?, ?)", kept)
             db.executemany("DELETE FROM event WHERE id = ?", gone)
             db.execute("DELETE FROM event WHERE expires <= ?", (publisher.clock,))
-            db.executemany("INSERT OR IGNORE INTO outbox (id, body) VALUES (?, ?)", due)
+            self._put_notes(db, notes)
             db.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", publisher.changed_state())
             db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.near.gone_state()])
             set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidings.engine import similar
 from tidings.engine.axes import clause_axes
 from tidings.engine.memtable import Memtable
 from tidings.engine.names import ABSENT
@@ -27,6 +28,7 @@ from tidings.engine.planner import Statistics
 from tidings.engine.ranked_paths import Question, best_pairs
 from tidings.engine.rows import Rows, concat_rows, rows_of
 from tidings.engine.segment import Segment
+from tidings.engine.similar import Similar
 from tidings.index.records import as_events, readonly
 from tidings.index.verify import Events
 from tidings.model.arrays import EventColumns, EventEncoder, Vocabularies
@@ -54,6 +56,19 @@ class Found(NamedTuple):
     """Whether these are the k best of each event, in order."""
 
 
+@dataclass(slots=True)
+class Work:
+    """What matching has cost: events asked about, and what the memtables and segments that are gone verified and matched."""
+
+    events: int = 0
+    candidates: int = 0
+    matches: int = 0
+
+    def add(self, candidates: int, matches: int) -> None:
+        self.candidates += candidates
+        self.matches += matches
+
+
 class SingleEvent:
     """Arrays for one event at a time, and the read-only views of them that kernels take, made once."""
 
@@ -79,7 +94,8 @@ class Store:
         self.on_packed: Callable[[Snapshot], None] = lambda packed: None
         self._packed = self._last_saved = self.snapshot
         self._packs = 0
-        self.similar_change = 0
+        self.similar = Similar(schema, vocabularies)
+        self.work = Work()
         self._threads = threading.local()
         self._worker: ThreadPoolExecutor | None = None
         self._work: Future[None] | None = None
@@ -87,7 +103,8 @@ class Store:
     def adopt(self, snapshot: Snapshot) -> None:
         """Begin with these segments; nothing else is there yet."""
         self.snapshot = self._packed = self._last_saved = snapshot
-        self.similar_change += self._any_similar()
+        for segment in snapshot.segments:
+            self._put_similar(segment, segment.live(snapshot.seq))
 
     def keep(self, save: Callable[[Snapshot], None], saved: Snapshot) -> None:
         """From now on `save` what is packed; `saved` is on disk already."""
@@ -118,19 +135,22 @@ class Store:
             for subscription in subscriptions:
                 self._bury(seq, subscription.id)
                 self.memtable.put(subscription)
-                self.similar_change += subscription.similarity is not None or self._any_similar()
+                self.similar.put(seq, subscription)
             self.snapshot = Snapshot(self.snapshot.segments, seq)
             if len(self.memtable) >= FLUSH_AT:
                 self._pack()
 
     def remove(self, seq: int, ids: Iterable[str]) -> None:
         with self.lock:
+            ids = list(ids)
             packed = [id for id in ids if not self.memtable.remove(id)]
             if len(packed) == 1:
                 self._bury(seq, packed[0])
             else:
                 self._bury_all(seq, pa.array(packed, pa.string()))
-            self.similar_change += self._any_similar()
+            if len(self.similar):
+                for id in ids:
+                    self.similar.remove(seq, id)
             self.snapshot = Snapshot(self.snapshot.segments, seq)
 
     def _bury(self, seq: int, id: str) -> None:
@@ -151,8 +171,11 @@ class Store:
         with self.lock:
             self._pack()
             self._bury_all(seq, added.names.strings)
+            if len(self.similar):
+                for id in added.names.strings.to_pylist():
+                    self.similar.remove(seq, id)
+            self._put_similar(added, np.arange(len(added)))
             self._now_packed((*self.snapshot.segments, added), seq)
-            self.similar_change += self._any_similar()
 
     def existing(self, ids: pa.StringArray) -> list[str]:
         """Those of `ids` that are live now."""
@@ -166,17 +189,9 @@ class Store:
                 found += [id for id in ids.to_pylist() if id in self.memtable.subscriptions]
             return found
 
-    def _any_similar(self) -> bool:
-        return any(len(segment.similar) for segment in self.snapshot.segments) or self.similar_change > 0
-
-    def similar_subscriptions(self) -> list[Subscription]:
-        """All that go by similarity, by id."""
-        with self.lock:
-            kept = [s for s in self.memtable.subscriptions.values() if s.similarity is not None]
-            for segment in self.snapshot.segments:
-                for ordinal in segment.similar[segment.is_live(segment.similar, self.snapshot.seq)].tolist():
-                    kept.append(segment.subscription(self.vocabularies, ordinal))
-        return sorted(kept, key=lambda s: s.id)
+    def _put_similar(self, segment: Segment, ordinals: NDArray[np.int64]) -> None:
+        for ordinal in np.intersect1d(segment.similar, ordinals).tolist():
+            self.similar.put(self.snapshot.seq, segment.subscription(self.vocabularies, ordinal))
 
     def subscriptions(self) -> Iterator[Subscription]:
         """All of them, as objects: for a keyed topic's boards, which need every one."""
@@ -202,16 +217,19 @@ class Store:
             return self.snapshot
 
     def match(
-        self, events: EventColumns, values: Callable[[int], Values], k: int | None = None, near: bool = True
-    ) -> tuple[list[Found], list[tuple[int, Subscription]]]:
-        """All matches at one change number, by segment, and those of the memtable.
+        self, encode: Callable[[], EventColumns], values: Callable[[int], Values], k: int | None = None, near: bool = True
+    ) -> tuple[list[Found], list[tuple[int, Subscription]], similar.Found]:
+        """All matches at one change number: by segment, those of the memtable, and those by similarity.
 
+        `encode` gives the events in codes of now: what the snapshot knows, the codes must know too.
         With k, each segment takes its cheapest path to the best (`ranked_paths`); what it leaves out is not among the k.
         Without `near`, those that are nothing but an ideal point are left out.
         """
         with self.lock:
-            snapshot = self.snapshot
+            events, snapshot = encode(), self.snapshot
+            self.work.events += len(events)
             fresh = self._fresh(events, values, k, near) if len(self.memtable) else []
+            parts = self.similar.parts()
         found = []
         for segment in snapshot.segments:
             if k is None:
@@ -219,21 +237,30 @@ class Store:
             else:
                 pairs, ordered = best_pairs(segment, Question(events, values, k, snapshot.seq))
                 found.append(Found(segment, *pairs, ordered))
-        return found, fresh
+        return found, fresh, similar.match_parts(parts, events, values, snapshot.seq) if parts else []
 
     def _fresh(
         self, events: EventColumns, values: Callable[[int], Values], k: int | None, near: bool
     ) -> list[tuple[int, Subscription]]:
         return self.memtable.match(events, values, near) if k is None else self.memtable.best(events, values, k)
 
-    def match_one(self, values: Values) -> tuple[list[tuple[Segment, NDArray[np.int32]]], list[Subscription]]:
-        """`match` of a single event, the short way: ordinals by segment, and the memtable's subscriptions."""
+    def match_one(self, values: Values) -> tuple[list[tuple[Segment, NDArray[np.int32]]], list[Subscription], similar.Found]:
+        """`match` of a single event, the short way: ordinals by segment, the memtable's subscriptions, and those by similarity."""
         single = self._single()
         with self.lock:
-            events = single.events(single.encode(values))
-            snapshot = self.snapshot
+            columns = single.encode(values)
+            events, snapshot = single.events(columns), self.snapshot
+            self.work.events += 1
+            parts = self.similar.parts()
             fresh = self.memtable.match_one(events, values) if len(self.memtable) else []
-        return [(segment, segment.match_one(events, values, snapshot.seq)) for segment in snapshot.segments], fresh
+        found = [(segment, segment.match_one(events, values, snapshot.seq)) for segment in snapshot.segments]
+        return found, fresh, similar.match_parts(parts, columns, lambda _: values, snapshot.seq) if parts else []
+
+    def close_to(self, events: EventColumns, values: Callable[[int], Values]) -> similar.Found:
+        """Those alone that go by similarity."""
+        with self.lock:
+            parts, seq = self.similar.parts(), self.snapshot.seq
+        return similar.match_parts(parts, events, values, seq)
 
     def _single(self) -> SingleEvent:
         """This thread's own arrays for one event."""
@@ -258,6 +285,7 @@ class Store:
         self._packs += 1
         # Choosing axes costs as much as packing does: they are kept for some memtables, which come from the same source.
         again = self._packs % MERGE_WIDTH != 1
+        self.work.add(self.memtable.stats["verified"], self.memtable.stats["matches"])
         axes = self.memtable.axes if again else clause_axes(self.schema, self.vocabularies, rows.clauses)
         self.memtable = Memtable(self.schema, self.vocabularies, axes)
         self._now_packed((*self.snapshot.segments, added), self.snapshot.seq)
@@ -313,6 +341,8 @@ class Store:
         with self.lock:
             for _, segment, rows in kept:
                 self._carry_deaths(segment, rows, merged[0])
+            for home in (home for segment in inputs for home in segment.homes.values()):
+                self.work.add(home.stats.candidates, home.stats.matches)
             self.snapshot = self._with_merged(self.snapshot, inputs, merged)
             self._packed = self._with_merged(self._packed, inputs, merged)
 

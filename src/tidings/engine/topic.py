@@ -1,8 +1,9 @@
 """A topic: subscriptions, live events, and the answers. In memory by itself; `durable.open` makes one that is kept on disk.
 
 Every change is made in three steps: read and check the input, commit it to the journal (a durable topic's registry; nothing in
-memory), apply it. What is not committed is not applied, and what was applied is committed. Writers take turns; matching waits
-for nobody's commit.
+memory), apply it. What is not committed is not applied, and what was applied is committed. Windows and boards change before the
+commit, which takes their notifications along, and are put back if it fails (`Committed`). Writers take turns; matching waits for
+nobody's commit.
 """
 
 from __future__ import annotations
@@ -28,11 +29,10 @@ from tidings.engine.relaxed import relaxed_list, relaxed_table
 from tidings.engine.results import Match, Notification, instant
 from tidings.engine.rows import rows_of_batch
 from tidings.engine.segment import near_rows
-from tidings.engine.similar import Similar
 from tidings.engine.stats import topic_stats
 from tidings.engine.store import Store
 from tidings.engine.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
-from tidings.errors import StorageError, SubscriptionError
+from tidings.errors import SubscriptionError
 from tidings.model.arrays import EventColumns, Vocabularies, encode_events
 from tidings.model.clause import Clause, Values
 from tidings.model.columns import (
@@ -49,6 +49,21 @@ from tidings.model.schema import Attribute, Schema
 from tidings.model.subscription import Subscription, changed, make_subscription, read_k
 from tidings.model.times import parse_time
 from tidings.rank.relevance import relevance_of
+
+
+class Committed:
+    """A change of windows, boards and live events that is committed by the end of the block, or else undone."""
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        topic.journal.must_be_writable()
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._topic.publisher = self._topic.journal.restored(self._topic)
 
 
 class Topic:
@@ -69,14 +84,13 @@ class Topic:
         """Begin with these codes and no subscriptions."""
         self.vocabularies = vocabularies
         self.store = Store(self.schema, vocabularies, self.statistics)
-        self.similar = Similar()
 
     def new_publisher(self) -> Publisher:
         """One that knows nothing yet."""
         return Publisher(self.schema, self.key, self._matching)
 
     def _matching(self, values: Values) -> list[str]:
-        found, fresh = self.store.match_one(values)
+        found, fresh, _ = self.store.match_one(values)
         return [id for segment, ordinal in found for id in segment.names.take(ordinal)] + [s.id for s in fresh]
 
     # Subscriptions
@@ -105,14 +119,15 @@ class Topic:
             subscription = replace(subscription, since=now)
         with self._writing:
             seq = self.store.snapshot.seq + 1
-            self.journal.put(seq, subscription)
+            with Committed(self):
+                self.publisher.deactivate(id)
+                notes = self.publisher.activate(subscription, now)
+                if replay and self.key is None:
+                    for event in self.publisher.events.search(subscription.clauses, now):
+                        score = subscription.score_of(event.values)
+                        notes.append(Notification(id, event.id, score, None, "matched", instant(now)))
+                self.journal.put(seq, subscription, notes)
             self.store.put(seq, [subscription])
-            self.publisher.deactivate(id)
-            notes = self.publisher.activate(subscription, now)
-            if replay and self.key is None:
-                for event in self.publisher.events.search(subscription.clauses, now):
-                    score = subscription.score_of(event.values)
-                    notes.append(Notification(id, event.id, score, None, "matched", instant(now)))
             return notes
 
     def subscribe_many(self, table: pa.Table, *, on_error: str = "raise", time: Any = None) -> int:
@@ -123,13 +138,14 @@ class Topic:
             rows = rows_of_batch(batch, now)
             replaced = self.store.existing(rows.ids())
             seq = self.store.snapshot.seq + 1
-            self.journal.loaded(seq, batch.table, replaced, now)
+            with Committed(self):
+                for id in replaced:
+                    self.publisher.deactivate(id)
+                begins = range(len(batch)) if self.key is not None else np.flatnonzero(near_rows(rows.table, rows.clauses)).tolist()
+                watched = [replace(subscription_at(batch, row), since=now) for row in begins]
+                notes = [note for s in watched for note in self.publisher.activate(s, now)]
+                self.journal.loaded(seq, batch.table, replaced, now, notes)
             self.store.put_rows(seq, rows)
-            for id in replaced:
-                self.publisher.deactivate(id)
-            begins_now = range(len(batch)) if self.key is not None else np.flatnonzero(near_rows(rows.table, rows.clauses)).tolist()
-            for row in begins_now:
-                self.publisher.activate(replace(subscription_at(batch, row), since=now), now)
         return len(rows)
 
     def update(self, id: str, *, time: Any = None, **changes: Any) -> list[Notification]:
@@ -180,9 +196,11 @@ class Topic:
         if after.by is not None:
             relevance_of(self.schema, after.by)
         seq = self.store.snapshot.seq + 1
-        self.journal.put(seq, after, same_window=same_window(before, after))
+        with Committed(self):
+            notes = self.publisher.change(before, after, now)
+            self.journal.put(seq, after, notes, same_window=same_window(before, after))
         self.store.put(seq, [after])
-        return self.publisher.change(before, after, now)
+        return notes
 
     # Matching
 
@@ -198,15 +216,14 @@ class Topic:
     def _match(self, read: Event, k: int | None, now: int, relaxed: str | None) -> list[Match]:
         """`relaxed` names the aggregate."""
         if read.vague and relaxed is None:
-            return vague_list(self.store, self.similar, read, k, now)
+            return vague_list(self.store, read, k, now)
         if relaxed is not None:
             return (vague_relaxed if read.vague else relaxed_list)(self.store, read, k, relaxed, now)
         if k is None:
-            found, fresh = self.store.match_one(read.values)
+            found, fresh, similar = self.store.match_one(read.values)
         else:
-            pairs, waiting = self.store.match(self.encode([read]), lambda _: read.values, k)
+            pairs, waiting, similar = self.store.match(lambda: self.encode([read]), lambda _: read.values, k)
             found, fresh = [(segment, ordinal) for segment, _, ordinal, _ in pairs], [s for _, s in waiting]
-        similar = self._similar([read], None, now) if self.store.similar_change else ()
         return match_list(read.id, found, fresh, read.values, k, now, similar)
 
     def match_batch(
@@ -223,8 +240,7 @@ class Topic:
         return self._matched(batch, k, now)
 
     def _matched(self, batch: EventBatch, k: int | None, now: int) -> pa.Table:
-        found, fresh = self.store.match(batch.columns, batch.values, k)
-        similar = self.similar.match(self.store, batch.columns, batch.values, now) if self.store.similar_change else ()
+        found, fresh, similar = self.store.match(lambda: batch.encoded(self.vocabularies), batch.values, k)
         return match_table(batch.ids, found, fresh, batch.values, k, now, similar).drop_columns(["row"])
 
     def explain(self, event: Any, subscription: str | None = None, *, k: int = 10, time: Any = None) -> Explanation:
@@ -233,9 +249,7 @@ class Topic:
         read = self._read(event)
         now = self._at(time)
         if read.vague:
-            return explain_vague(
-                self.store, self.similar, read, None if subscription is None else self.subscription(subscription), now
-            )
+            return explain_vague(self.store, read, None if subscription is None else self.subscription(subscription), now)
         if subscription is None:
             return explain_event(self.store, self.encode([read]), read, now, k)
         return explain_pair(self.store, self.encode([read]), read, self.subscription(subscription), now)
@@ -256,13 +270,13 @@ class Topic:
         if isinstance(batch, list):
             raise unpublishable(next(event for event in batch if event.vague))
         with self._writing:
-            return self._publish(batch.events(), batch.columns, time)
+            return self._publish(batch.events(), batch.encoded(self.vocabularies), time)
 
     def advance(self, time: Any) -> list[Notification]:
         """Let time pass: promotions and expiries up to and including `time`."""
-        with self._writing:
+        with self._writing, Committed(self):
             notes = self.publisher.advance(self._at(time))
-            self._commit([], notes)
+            self.journal.published([], notes, self.publisher)
             return notes
 
     def search(self, filter: str | Mapping[str, Any] | None = None, *, time: Any = None) -> pa.Table:
@@ -279,34 +293,28 @@ class Topic:
     def _publish(self, events: Sequence[Event], columns: EventColumns, time: Any) -> list[Notification]:
         now = self._at(time)
         at = [now if time is not None or event.time is None else event.time for event in events]
-        if self.key is not None:
-            return self._publish_objects(events, at)
-        found, fresh = self.store.match(columns, lambda row: events[row].values, near=False)
-        similar = self._similar(events, columns, now) if self.store.similar_change else ()
+        with Committed(self):
+            notes = self._told(events, columns, at) if self.key is None else self._told_of_objects(events, at)
+            self.journal.published(events, notes, self.publisher)
+        self.statistics.observe(columns)
+        return notes
+
+    def _told(self, events: Sequence[Event], columns: EventColumns, at: Sequence[int]) -> list[Notification]:
+        """Who is notified of each event, once the publisher has taken it in."""
+        found, fresh, similar = self.store.match(lambda: columns, lambda row: events[row].values, near=False)
         concerned = by_event(found, fresh, events, self.vocabularies, at.__getitem__, similar)
         notes: list[Notification] = []
         for event, instant_of, (plain, ranked) in zip(events, at, concerned, strict=True):
             notes += self.publisher.publish(event, instant_of, plain, ranked)
         notes += self.publisher.publish_near(events, at)
-        self.statistics.observe(columns)
-        self._commit(events, notes)
         return notes
 
-    def _publish_objects(self, events: Sequence[Event], at: Sequence[int]) -> list[Notification]:
+    def _told_of_objects(self, events: Sequence[Event], at: Sequence[int]) -> list[Notification]:
         """Objects of a keyed topic: those of one instant are one change of the boards."""
         notes: list[Notification] = []
         for instant_of, group in groupby(zip(at, events, strict=True), key=itemgetter(0)):
             notes += self.publisher.replace([event for _, event in group], instant_of)
-        self._commit(events, notes)
         return notes
-
-    def _commit(self, events: Sequence[Event], notes: Sequence[Notification]) -> None:
-        """Publishing changes windows as it goes, so if the journal refuses they are read back from it: as if nothing had been."""
-        try:
-            self.journal.published(events, notes, self.publisher)
-        except StorageError:
-            self.publisher = self.journal.restored(self)
-            raise
 
     # The rest
 
@@ -332,10 +340,6 @@ class Topic:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _similar(self, events: Sequence[Event], columns: EventColumns | None, now: int) -> list[tuple[int, Subscription, float]]:
-        columns = self.encode(events) if columns is None else columns
-        return self.similar.match(self.store, columns, lambda row: events[row].values, now)
 
     def encode(self, events: Sequence[Event]) -> EventColumns:
         return encode_events(self.schema, self.vocabularies, [event.values for event in events])

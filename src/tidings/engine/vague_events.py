@@ -23,7 +23,6 @@ from tidings.engine.matching import match_list, ordered
 from tidings.engine.relaxed import Asked, RelaxedSegment, hidden_at, relaxed_list
 from tidings.engine.results import Match
 from tidings.engine.segment import Segment
-from tidings.engine.similar import Similar
 from tidings.engine.store import Store
 from tidings.errors import EventError, shown
 from tidings.index.relaxed_terms import Alternatives
@@ -36,9 +35,9 @@ from tidings.model.vague import Between, Uncertain, low_ends, ranged, without_ra
 MATCHES = pa.schema([("event", pa.string()), ("subscription", pa.string()), ("score", pa.float64())])
 
 
-def vague_list(store: Store, similar: Similar, event: Event, k: int | None, time: int) -> list[Match]:
+def vague_list(store: Store, event: Event, k: int | None, time: int) -> list[Match]:
     """`Topic.match` of an event that is not plain."""
-    return expected(event.id, ((chance, _world(store, similar, values, time)) for chance, values in worlds(event.values)), k)
+    return expected(event.id, ((chance, _world(store, values, time)) for chance, values in worlds(event.values)), k)
 
 
 def vague_relaxed(store: Store, event: Event, k: int | None, aggregate: str, time: int) -> list[Match]:
@@ -68,12 +67,12 @@ def expected(id: str, each: Iterable[tuple[float, Sequence[Match]]], k: int | No
     return ordered([Match(id, subscription, score) for subscription, score in total.items()], k)
 
 
-def _world(store: Store, similar: Similar, values: Values, time: int) -> list[Match]:
-    columns = encode_events(store.schema, store.vocabularies, [low_ends(values)])
-    close = similar.match(store, columns, lambda _: values, time) if store.similar_change else []
+def _world(store: Store, values: Values, time: int) -> list[Match]:
     if not ranged(values):
-        found, fresh = store.match_one(values)
+        found, fresh, close = store.match_one(values)
         return match_list("", found, fresh, values, None, time, close)
+    columns = encode_events(store.schema, store.vocabularies, [low_ends(values)])
+    close = store.close_to(columns, lambda _: values)
     snapshot = store.packed()
     return match_list("", [*_ranged(store, columns, values, snapshot.seq, time)], [], values, None, time, close)
 

@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.engine.manifest import Manifest, bury, load_manifest, load_segment, load_vocabularies
-from tidings.engine.matching import match_table
+from tidings.engine.matching import is_live, match_table
 from tidings.engine.names import ABSENT
 from tidings.engine.planner import Statistics
 from tidings.engine.relaxed import relaxed_table
 from tidings.engine.rows import RANKING
 from tidings.engine.segment import NOBODY, Segment
-from tidings.engine.similar import Similar
+from tidings.engine.similar import Found as SimilarFound
 from tidings.engine.store import Found, Snapshot, Store
 from tidings.model.arrow import NONE
 from tidings.model.columns import EventBatch, events_from_arrow
@@ -53,7 +53,6 @@ class View:
         vocabularies = load_vocabularies(self.schema, folder / manifest.vocabulary)
         self.store = Store(self.schema, vocabularies, Statistics())
         self.store.adopt(Snapshot(tuple(self.files.values()), manifest.seq))
-        self.similar = Similar()
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], number: int | None = None, verify: bool = True) -> View:
@@ -88,14 +87,18 @@ class View:
         batch = events if isinstance(events, EventBatch) else self.read(events)
         if relaxed:
             return relaxed_table(self.store, batch, k, aggregate, time)
-        similar = self.similar.match(self.store, batch.columns, batch.values, time) if self.store.similar_change else ()
-        return match_table(batch.ids, self.find(batch, time, k), [], batch.values, k, LONG_AGO, similar)
+        found, similar = self._found(batch, time, k)
+        living = [(row, s, score) for row, s, score in similar if is_live(s, time)]
+        return match_table(batch.ids, found, [], batch.values, k, LONG_AGO, living)
 
     def find(self, batch: EventBatch, time: int, k: int | None = None) -> list[Found]:
         """The matches of live subscriptions, by segment; with k, who is not among an event's k best may be left out."""
-        found, _ = self.store.match(batch.columns, batch.values, k)
+        return self._found(batch, time, k)[0]
+
+    def _found(self, batch: EventBatch, time: int, k: int | None) -> tuple[list[Found], SimilarFound]:
+        found, _, similar = self.store.match(lambda: batch.columns, batch.values, k)
         at = np.where(batch.time == NONE, time, batch.time)
-        return [_unexpired(part, at) for part in found]
+        return [_unexpired(part, at) for part in found], similar
 
     def locate(self, ids: pa.StringArray) -> Place:
         """Where the subscriptions of these ids stand."""

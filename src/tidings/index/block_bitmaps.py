@@ -117,6 +117,12 @@ class BlockBitmaps:
         """The clause in one slot."""
         return unpack_one(self.packed, slot, NO_WORD)
 
+    def reached(self, events: EventColumns, row: int, slot: int) -> bool:
+        """Whether an event reads the slot: it touches the extent of its block."""
+        block = int(self.blocks.start.searchsorted(np.int32(slot), "right")) - 1
+        start, _ = reach_events(self.blocks, as_events(events), row, row + 1)
+        return bool(start[block + 1] > start[block])
+
     def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
         """(event row, clause row) of every match. A clause whose owner has `died[owner] <= snapshot` is skipped."""
         parts = [*self.match_chunks(events, died, snapshot)]

@@ -121,7 +121,7 @@ def unpack_one(packed: Packed, slot: int, home: int) -> Parts:
             count = record[at]
             predicates.append((dim, kind, 0.0, 0.0, record[at + 1 : at + 1 + count]))
             at += 1 + count
-    return Parts(predicates, _corners(packed, slot), words)
+    return Parts(predicates, corners(packed.box, int(packed.place[0]), slot), words)
 
 
 _ENDS = {FIXED: struct.Struct("<2i"), SINGLE: struct.Struct("<2f"), DOUBLE: struct.Struct("<2d")}
@@ -132,11 +132,11 @@ def _fixed(code: int) -> float:
     return -math.inf if code == FIXED_MIN else math.inf if code == FIXED_MAX else code / UNIT
 
 
-def _corners(packed: Packed, slot: int) -> Box:
+def corners(box: NDArray[np.signedinteger], codec: int, at: int) -> Box:
     """What `verify.order_value` makes of the four codes of a box."""
-    if not packed.box.shape[1]:
+    if not box.shape[1]:
         return NO_BOX
-    codes, codec = packed.box[:, slot].tolist(), packed.place[0]
+    codes = box[:, at].tolist()
     if codec == FIXED:
         west, south, east, north = map(_fixed, codes)
     elif codec == SINGLE:

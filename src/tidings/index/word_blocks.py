@@ -29,11 +29,12 @@ from numpy.typing import NDArray
 from tidings._jit import kernel
 from tidings.index.block_layout import usual_extent
 from tidings.index.hilbert import hilbert_codes
-from tidings.index.records import NO_WORD, as_events, pack, pack_bits, readonly, unpack, unpack_one
+from tidings.index.records import NO_WORD, as_events, corners, pack, pack_bits, readonly, unpack, unpack_one
 from tidings.index.simd import wide
 from tidings.index.verify import HEAD, Events, Packed
 from tidings.index.word_match import Lists, match_words, slot_of_word, topk_words, word_bit
 from tidings.model.arrays import ClauseColumns, EventColumns
+from tidings.model.clause import touches
 from tidings.model.gather import Parts
 
 Matches = tuple[NDArray[np.int32], NDArray[np.int32]]
@@ -106,6 +107,19 @@ class WordBlocks:
         """The word under which a slot is posted."""
         first, word = self._by_slot
         return int(word[first.searchsorted(np.int32(slot), "right") - 1])
+
+    def reached(self, events: EventColumns, row: int, slot: int) -> bool:
+        """Whether an event reads the slot: it has the word of its list, and touches the box round its block if the list is long."""
+        if self.home(slot) not in events.word[events.word_start[row] : events.word_start[row + 1]]:
+            return False
+        first, _ = self._by_slot
+        at = first.searchsorted(np.int32(slot), "right")
+        begin, end = int(first[at - 1]), int(first[at]) if at < len(first) else len(self)
+        if not self.lists.bound.shape[1] or (end - 1 >> 6) - (begin >> 6) <= 1:
+            return True
+        around = corners(self.lists.bound, int(self.packed.place[0]), slot >> 6)
+        x0, y0, x1, y1 = events.box[row].tolist()
+        return touches(around, (x0, y0, x1, y1))
 
     @cached_property
     def _by_slot(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

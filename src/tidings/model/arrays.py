@@ -58,6 +58,11 @@ class Vocabularies:
         self.categories = {name: Vocabulary() for name, a in schema.items() if isinstance(a, Category)}
         self.words = Vocabulary()
 
+    @property
+    def size(self) -> int:
+        """How many strings have codes; it only grows."""
+        return len(self.words) + sum(map(len, self.categories.values()))
+
 
 @dataclass(slots=True)
 class ClauseColumns:

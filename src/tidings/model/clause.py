@@ -45,6 +45,10 @@ class Clause:
         """The same with this box."""
         return Clause(self.ranges, self.within, self.without, self.nulls, self.present, box, self.words, self.residue)
 
+    def others(self) -> Clause:
+        """The predicates that similarity does not weigh: all but the box and the words."""
+        return Clause(self.ranges, self.within, self.without, self.nulls, self.present, None, frozenset(), self.residue)
+
     def holds(self, schema: Schema, values: Values) -> bool:
         return self.first_failure(schema, values) is None
 

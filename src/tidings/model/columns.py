@@ -74,10 +74,19 @@ class EventBatch:
     deleted: NDArray[np.bool_]
     rows: NDArray[np.int64]
     refused: list[tuple[int, str]]
+    _read: _Columns = field(repr=False)
+    _known: int
     _blocks: dict[int, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def encoded(self, vocabularies: Vocabularies) -> EventColumns:
+        """`columns` in the codes that `vocabularies` has now: made anew if strings came since."""
+        if vocabularies.size != self._known:
+            self._known = vocabularies.size
+            self.columns = self._read.encode(self.schema, vocabularies)
+        return self.columns
 
     def values(self, row: int) -> dict[str, Any]:
         """One event's normalised values, for predicates that no index serves; read in blocks, and kept."""
@@ -101,6 +110,7 @@ def events_from_arrow(
     columns, taken, rows, refused = read_rows(
         table, EventError, "events", lambda reader: _read_columns(schema, reader, key), on_error
     )
+    known = vocabularies.size
     return EventBatch(
         schema=schema,
         key=key,
@@ -112,6 +122,8 @@ def events_from_arrow(
         deleted=columns.deleted,
         rows=rows,
         refused=refused,
+        _read=columns,
+        _known=known,
     )
 
 

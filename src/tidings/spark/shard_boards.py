@@ -118,5 +118,5 @@ class ShardBoards:
             self.publisher.deactivate(id)
 
     def _matching(self, values: Values) -> list[str]:
-        found, _ = self.view.store.match_one(values)
+        found, _, _ = self.view.store.match_one(values)
         return [id for segment, ordinal in found for id in segment.names.take(np.asarray(ordinal))]

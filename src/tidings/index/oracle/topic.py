@@ -34,6 +34,8 @@ class TopicOracle:
         self.key = key
         self.subscriptions: dict[str, Subscription] = {}
         self.events: dict[str, Event] = {}
+        self.weight: Callable[[str], float] | None = None
+        """What a word weighs, if a topic's generation says; else it is counted over the similarity clauses of now."""
 
     def subscribe(self, id: str, filter: Any = None, **ranking: Any) -> None:
         self.subscriptions[id] = make_subscription(self.schema, id, filter, **ranking)
@@ -68,7 +70,7 @@ class TopicOracle:
         for clause in similar:
             for word in clause.words:
                 count[word] = count.get(word, 0) + 1
-        weight = {word: math.log(1.0 + len(similar) / n) for word, n in count.items()}
+        weight = {w: math.log(1.0 + len(similar) / n) if self.weight is None else self.weight(w) for w, n in count.items()}
         message = values.get(self.schema.place or "", MISSING_BOX)
         words = values.get(self.schema.words or "", frozenset())
         scores = []
