@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tidings.engine.rt_home import RtHome
 from tidings.index.block_bitmaps import BlockBitmaps
 from tidings.index.mo_cells import PLACE_X, PLACE_Y, uniform_axis
 from tidings.index.mo_tree import MOTree
@@ -68,9 +69,17 @@ def by_home(names: np.ndarray, clauses: ClauseColumns) -> list:
     return [WordBlocks.build(with_words, names[worded]), BlockBitmaps.build(without, names[~worded])]
 
 
+def in_a_tree(names: np.ndarray, clauses: ClauseColumns) -> list:
+    """An R^t++ tree for clauses of a finite box and words alone, block bitmaps for the rest."""
+    boxed = (np.diff(clauses.word_start) > 0) & (np.diff(clauses.pred_start) == 0) & np.isfinite(clauses.box).all(axis=1)
+    inside, rest = (take_clauses(clauses, np.flatnonzero(part), clauses.owner[part]) for part in (boxed, ~boxed))
+    return [RtHome.build(inside, names[boxed]), BlockBitmaps.build(rest, names[~boxed])]
+
+
 STRUCTURES: dict[str, Callable[[], UpdatableClauseIndex]] = {
     "block bitmaps": lambda: Segments(lambda names, clauses: [BlockBitmaps.build(clauses, names)]),
     "word blocks": lambda: Segments(by_home),
+    "R^t++ home": lambda: Segments(in_a_tree),
     "MO-Tree": lambda: MOTree(
         [uniform_axis(PLACE_X, 0, 8), uniform_axis(PLACE_Y, 0, 8), uniform_axis(0, 0, 8), uniform_axis(2, 0, 4)]
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.test_rt_tree import clause_columns, event_columns
+from tidings.index.rt_body import level_sizes
 from tidings.index.rt_price import POSTING, price, touched_share
 from tidings.index.rt_tree import RtTree
 
@@ -21,7 +22,7 @@ def test_the_price_is_about_the_postings_that_are_read():
     where = rng.random((400, 2))
     tree.match_batch(event_columns([((*at, *at), set(rng.choice(vocabulary, has, replace=False).tolist())) for at in where]))
     box_share, first_word_share = np.full(count, side * side), np.full(count, has / vocabulary)
-    expected = (first_word_share * touched_share(count, box_share)).sum()
+    expected = (first_word_share * touched_share(level_sizes(count)[-2], box_share)).sum()
     assert 0.5 < expected / (tree.stats["postings"] / 400) < 2.0
     assert price(count, has, box_share, first_word_share).sum() > POSTING * expected
 

@@ -1,22 +1,28 @@
 """The planner: every clause gets one home, the access path that the fewest events reach.
 
-The price of a home is the share of events that would have to look at the clause there. For `words` it is the share of events that
-carry the clause's rarest word, times the share that comes near its box; for `ranges` the product of what its intervals, codes and
-box let through. Shares come from the topic's own statistics: counts of words in events (or, before any event was seen, in clauses)
-and the spread of each dimension's bounds. Prices are only compared with each other, so their unit does not matter.
+The price of a home is the share of events that would have to look at the clause there. For `words` it is the share of the events
+in the clause's neighbourhood that carry the word that is rarest there (`statistics`), times the share that comes near its box; for
+`ranges` the product of what its intervals, codes and box let through. A probe of a word's list costs less than an AND of lines over
+a block, which WORD_DISCOUNT stands for.
 
-A probe of a word's list costs less than an AND of lines over a block, which WORD_DISCOUNT stands for.
+Clauses of a box and words alone may stand in an R^t++ tree (`rt`) instead of lists, whichever an event spends less time on in all:
+`rt_price.price` against `list_price`, in nanoseconds. Lists win by far for messages of a few words; from about fifty words on the
+tree does, because it reads the leaves a message touches instead of a list for every word.
+
+Every segment is planned when it is built, so a merge plans anew with what was seen by then.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.engine.rt_home import RtHome
+from tidings.engine.statistics import Nearby, Statistics
 from tidings.index.block_bitmaps import BlockBitmaps
+from tidings.index.rt_price import price
 from tidings.index.verify import Events
 from tidings.index.word_blocks import WordBlocks
 from tidings.model.arrays import IN, NOT_IN, NULL, ClauseColumns, EventColumns
@@ -39,35 +45,13 @@ class Kept(BlockBitmaps):
         return self.match_batch(events)
 
 
-Home = BlockBitmaps | WordBlocks
-WORD_DISCOUNT = 4.0
+Home = BlockBitmaps | WordBlocks | RtHome
 NEAR = "near"
 """The home of those that are nothing but an ideal point; publishing reaches them through `near_spaces` instead."""
-HOMES: dict[str, type[Home]] = {"ranges": BlockBitmaps, "words": WordBlocks, "similar": Kept, NEAR: BlockBitmaps}
-
-
-@dataclass(slots=True)
-class Statistics:
-    """What the topic has seen: how often each word stood in an event, and how many events there were."""
-
-    word_count: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    events: int = 0
-
-    def frequency(self, clauses: ClauseColumns) -> NDArray[np.int64]:
-        """How often each word comes in events, or in the clauses if no event was seen yet."""
-        size = int(clauses.word.max(initial=-1)) + 1
-        if not self.events:
-            return np.bincount(clauses.word, minlength=size)
-        known = np.zeros(max(size, len(self.word_count)), np.int64)
-        known[: len(self.word_count)] = self.word_count
-        return known
-
-    def observe(self, events: EventColumns) -> None:
-        self.events += len(events)
-        if len(events.word):
-            seen = np.bincount(events.word, minlength=len(self.word_count))
-            seen[: len(self.word_count)] += self.word_count
-            self.word_count = seen
+HOMES: dict[str, type[Home]] = {"ranges": BlockBitmaps, "words": WordBlocks, "rt": RtHome, "similar": Kept, NEAR: BlockBitmaps}
+WORD_DISCOUNT = 4.0
+LIST, SLOT = 100.0, 0.8
+"""Nanoseconds for a word's list found and begun, and for each slot of it that is tested."""
 
 
 def build_homes(
@@ -80,41 +64,62 @@ def build_homes(
 ) -> dict[str, Home]:
     """Every clause in its home; `score` and whether it goes by similarity or by nearness alone are by owner."""
     homes: dict[str, Home] = {}
-    for name, rows in assign(schema, clauses, similar[clauses.owner], near[clauses.owner], statistics).items():
+    nearby, words = statistics.nearby(clauses), statistics.words_an_event
+    for name, rows in assign(schema, clauses, similar[clauses.owner], near[clauses.owner], nearby, words).items():
         members = gather_clauses(clauses, rows)
         if name == "words":
-            homes[name] = WordBlocks.build(members, rows, statistics.frequency(clauses))
+            homes[name] = WordBlocks.build(members, rows, home=nearby.word[rows])
+        elif name == "rt":
+            homes[name] = RtHome.build(members, rows)
         else:
-            homes[name] = HOMES[name].build(members, rows, score[members.owner])  # type: ignore[arg-type]
+            homes[name] = (Kept if name == "similar" else BlockBitmaps).build(members, rows, score[members.owner])
     return homes
 
 
 def assign(
-    schema: Schema, clauses: ClauseColumns, similar: NDArray[np.bool_], near: NDArray[np.bool_], statistics: Statistics
+    schema: Schema,
+    clauses: ClauseColumns,
+    similar: NDArray[np.bool_],
+    near: NDArray[np.bool_],
+    nearby: Nearby,
+    words_an_event: float,
 ) -> dict[str, NDArray[np.int32]]:
     """The clauses of each home, ascending; homes without clauses are left out."""
     worded = np.diff(clauses.word_start) > 0
-    by_words = np.where(worded, word_share(clauses, statistics) * box_share(clauses), np.inf)
-    by_ranges = range_share(schema, clauses) * box_share(clauses) * WORD_DISCOUNT
-    home = by_words <= by_ranges
+    touched = box_share(clauses)
+    by_words = np.where(worded, nearby.share * touched, np.inf)
+    by_ranges = range_share(schema, clauses) * touched * WORD_DISCOUNT
+    wordy = (by_words <= by_ranges) & ~similar & ~near
+    boxed = wordy & np.isfinite(clauses.box).all(axis=1) & (np.diff(clauses.pred_start) == 0)
+    in_tree = boxed if tree_is_cheaper(nearby, touched, boxed, words_an_event) else np.zeros(len(clauses), np.bool_)
     members = {
-        "ranges": np.flatnonzero(~home & ~similar & ~near),
-        "words": np.flatnonzero(home & ~similar & ~near),
+        "ranges": np.flatnonzero(~wordy & ~similar & ~near),
+        "words": np.flatnonzero(wordy & ~in_tree),
+        "rt": np.flatnonzero(in_tree),
         "similar": np.flatnonzero(similar),
         NEAR: np.flatnonzero(near),
     }
     return {name: rows.astype(np.int32) for name, rows in members.items() if len(rows)}
 
 
-def word_share(clauses: ClauseColumns, statistics: Statistics) -> NDArray[np.float64]:
-    """Share of events that carry each clause's rarest word; 1 for a clause without words."""
-    count = statistics.frequency(clauses)
-    total = statistics.events or len(clauses)
-    share = np.ones(len(clauses))
-    worded = np.flatnonzero(np.diff(clauses.word_start) > 0)
-    if len(worded):
-        share[worded] = np.minimum.reduceat((count[clauses.word] + 1) / (total + 1), clauses.word_start[worded])
-    return np.minimum(share, 1.0)
+def tree_is_cheaper(nearby: Nearby, touched: NDArray[np.float64], boxed: NDArray[np.bool_], words_an_event: float) -> bool:
+    """Whether an event spends less on the clauses `boxed` in an R^t++ tree than in the lists of their rarest words.
+
+    It is asked of all of them together, since most of what a tree costs is shared.
+    """
+    share, near = nearby.share[boxed], touched[boxed]
+    if not len(share):
+        return False
+    in_tree = float(price(len(share), words_an_event, near, share).sum())
+    return in_tree < LIST * words_an_event + float(list_price(nearby.word[boxed], share, near).sum())
+
+
+def list_price(word: NDArray[np.int32], share: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Nanoseconds that an event spends on each clause in its word's list: all of a short list, of a long one the blocks near."""
+    length = np.bincount(word)[word]
+    blocks = np.where(length > 128, np.minimum((np.sqrt(64 / length) + np.sqrt(near)) ** 2, 1.0), 1.0)
+    spent: NDArray[np.float64] = SLOT * share * blocks
+    return spent
 
 
 def box_share(clauses: ClauseColumns) -> NDArray[np.float64]:

@@ -33,8 +33,9 @@ from numpy.typing import NDArray
 from tidings._jit import kernel
 from tidings.engine.files import read_arrays, write_arrays
 from tidings.engine.names import ABSENT, Names
-from tidings.engine.planner import HOMES, NEAR, Home, Statistics, build_homes
+from tidings.engine.planner import HOMES, NEAR, Home, build_homes
 from tidings.engine.rows import Rows, fields_at
+from tidings.engine.statistics import Statistics
 from tidings.index.records import readonly
 from tidings.index.verify import Events
 from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies

@@ -24,11 +24,11 @@ from tidings.engine import similar
 from tidings.engine.axes import clause_axes
 from tidings.engine.memtable import Memtable
 from tidings.engine.names import ABSENT
-from tidings.engine.planner import Statistics
 from tidings.engine.ranked_paths import Question, best_pairs
 from tidings.engine.rows import Rows, concat_rows, rows_of
 from tidings.engine.segment import Segment
 from tidings.engine.similar import Similar
+from tidings.engine.statistics import Statistics
 from tidings.index.records import as_events, readonly
 from tidings.index.verify import Events
 from tidings.model.arrays import EventColumns, EventEncoder, Vocabularies
@@ -228,6 +228,7 @@ class Store:
         with self.lock:
             events, snapshot = encode(), self.snapshot
             self.work.events += len(events)
+            self.statistics.observe(events)
             fresh = self._fresh(events, values, k, near) if len(self.memtable) else []
             parts = self.similar.parts()
         found = []

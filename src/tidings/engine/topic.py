@@ -23,12 +23,12 @@ from tidings.engine.explain import Explanation, explain_event, explain_pair, exp
 from tidings.engine.journal import Journal
 from tidings.engine.matching import by_event, match_list, match_table
 from tidings.engine.moving import moved, placed_within
-from tidings.engine.planner import Statistics
 from tidings.engine.publisher import Publisher, is_ranked, same_window
 from tidings.engine.relaxed import relaxed_list, relaxed_table
 from tidings.engine.results import Match, Notification, instant
 from tidings.engine.rows import rows_of_batch
 from tidings.engine.segment import near_rows
+from tidings.engine.statistics import Statistics
 from tidings.engine.stats import topic_stats
 from tidings.engine.store import Store
 from tidings.engine.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
@@ -296,7 +296,6 @@ class Topic:
         with Committed(self):
             notes = self._told(events, columns, at) if self.key is None else self._told_of_objects(events, at)
             self.journal.published(events, notes, self.publisher)
-        self.statistics.observe(columns)
         return notes
 
     def _told(self, events: Sequence[Event], columns: EventColumns, at: Sequence[int]) -> list[Notification]:

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from tidings.engine.manifest import Manifest, bury, load_manifest, load_segment, load_vocabularies
 from tidings.engine.matching import is_live, match_table
 from tidings.engine.names import ABSENT
-from tidings.engine.planner import Statistics
 from tidings.engine.relaxed import relaxed_table
 from tidings.engine.rows import RANKING
 from tidings.engine.segment import NOBODY, Segment
 from tidings.engine.similar import Found as SimilarFound
+from tidings.engine.statistics import Statistics
 from tidings.engine.store import Found, Snapshot, Store
 from tidings.model.arrow import NONE
 from tidings.model.columns import EventBatch, events_from_arrow

@@ -60,17 +60,15 @@ class WordBlocks:
         cls,
         clauses: ClauseColumns,
         rows: NDArray[np.int32] | None = None,
-        word_frequency: NDArray[np.int64] | None = None,
+        home: NDArray[np.int32] | None = None,
     ) -> WordBlocks:
-        """`rows` are the caller's names of the clauses (0, 1, ...). `word_frequency`, by word, is how often events carry it;
-        without it the words' frequency in the clauses stands in."""
+        """`rows` are the caller's names of the clauses (0, 1, ...). `home` is the word of each clause to post it under; without it
+        that is the word that the fewest clauses have."""
         rows = np.arange(len(clauses), dtype=np.int32) if rows is None else rows
-        if word_frequency is None:
-            word_frequency = np.bincount(clauses.word)
         lone = np.flatnonzero(np.diff(clauses.word_start) < 1)
         if len(lone):
             raise ValueError(f"clause {rows[lone[0]]} requires no word: word blocks take only clauses that do")
-        home = rarest(clauses.word_start, clauses.word, word_frequency)
+        home = rarest(clauses.word_start, clauses.word, np.bincount(clauses.word)) if home is None else home
         order = np.lexsort((_along_curve(clauses.box), home))
         packed = pack(clauses, rows, order, home[order])
         lists = Lists(*map(readonly, (post(home[order]), signatures(packed), _bounds(packed.box))))

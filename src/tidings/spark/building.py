@@ -24,11 +24,11 @@ from pyspark.sql import DataFrame
 
 from tidings.engine.durable import REGISTRY, agree, lock_folder
 from tidings.engine.manifest import Manifest, load_vocabularies, save_manifest, save_vocabularies
-from tidings.engine.planner import Statistics
 from tidings.engine.registry import Registry, put_chunk, set_meta
 from tidings.engine.registry_journal import chunk_body
 from tidings.engine.rows import rows_of_batch
 from tidings.engine.segment import Segment
+from tidings.engine.statistics import Statistics
 from tidings.errors import BulkError, StorageError, SubscriptionError
 from tidings.model.arrays import Vocabularies
 from tidings.model.columns import subscriptions_from_arrow
