@@ -32,6 +32,7 @@ from tidings.index.records import as_events
 from tidings.index.sampling import expected_matches, sample_of
 from tidings.index.sopt_rtree import SOPTRTree
 from tidings.index.verify import DOUBLE, HEAD
+from tidings.index.word_blocks import WordBlocks
 from tidings.model.arrays import EventColumns
 from tidings.model.clause import Values
 
@@ -213,7 +214,7 @@ class RankedPaths:
         some = np.linspace(0, max(len(segment) - 1, 0), SAMPLED_SCORES).astype(np.int64)
         self._score = np.sort(segment.score[some])[::-1] if len(segment) else np.zeros(SAMPLED_SCORES)
         self._samples = {
-            name: sample_of(home.packed, None if isinstance(home, BlockBitmaps) else home.lists.table)
+            name: sample_of(home.packed, home.lists.table if isinstance(home, WordBlocks) else None)
             for name, home in segment.homes.items()
             if not isinstance(home, Kept)
         }
