@@ -166,7 +166,9 @@ class Segment:
     @cached_property
     def similar(self) -> NDArray[np.int64]:
         """Ordinals of the similarity subscriptions."""
-        return np.flatnonzero(~np.isnan(column_of(self.table, "alpha", np.nan)))
+        if "alpha" not in self.table.column_names:
+            return np.empty(0, np.int64)
+        return np.flatnonzero(self.table["alpha"].is_valid().to_numpy())
 
     @cached_property
     def near(self) -> NDArray[np.int64]:

@@ -104,7 +104,7 @@ class Store:
         """Begin with these segments; nothing else is there yet."""
         self.snapshot = self._packed = self._last_saved = snapshot
         for segment in snapshot.segments:
-            self._put_similar(segment, segment.live(snapshot.seq))
+            self._put_similar(segment)
 
     def keep(self, save: Callable[[Snapshot], None], saved: Snapshot) -> None:
         """From now on `save` what is packed; `saved` is on disk already."""
@@ -174,7 +174,7 @@ class Store:
             if len(self.similar):
                 for id in added.names.strings.to_pylist():
                     self.similar.remove(seq, id)
-            self._put_similar(added, np.arange(len(added)))
+            self._put_similar(added)
             self._now_packed((*self.snapshot.segments, added), seq)
 
     def existing(self, ids: pa.StringArray) -> list[str]:
@@ -189,8 +189,8 @@ class Store:
                 found += [id for id in ids.to_pylist() if id in self.memtable.subscriptions]
             return found
 
-    def _put_similar(self, segment: Segment, ordinals: NDArray[np.int64]) -> None:
-        for ordinal in np.intersect1d(segment.similar, ordinals).tolist():
+    def _put_similar(self, segment: Segment) -> None:
+        for ordinal in segment.similar[segment.is_live(segment.similar, self.snapshot.seq)].tolist():
             self.similar.put(self.snapshot.seq, segment.subscription(self.vocabularies, ordinal))
 
     def subscriptions(self) -> Iterator[Subscription]:
