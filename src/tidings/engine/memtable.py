@@ -145,11 +145,13 @@ class Memtable:
         for slot in self._index.match_one(events, 0).tolist():
             if all(residue.test(values) for residue in self._clause[slot].residue):
                 found[self._owner[slot].id] = self._owner[slot]
-        return [*found.values()]
+        return [*found.values(), *self.near.values()]
 
     def reached(self, events: EventColumns, id: str) -> tuple[bool, ...]:
         """Of each clause of a subscription, whether the index gives it for the one event."""
         self.index_waiting()
+        if id in self.near:
+            return (True,) * len(self.near[id].clauses)
         given = set(self._index.match_batch(events)[1].tolist())
         return tuple(slot in given for slot in self._slots.get(id, ()))
 
