@@ -42,7 +42,7 @@ FILE = {"file": pa.string(), "rows": pa.int64()}
 class Learning(Vocabulary):
     """Gives every string that is asked for a code, so that events are encoded whole and any later clause finds them."""
 
-    code = Vocabulary.add
+    code, codes = Vocabulary.add, Vocabulary.add_all
 
 
 class StandingEvents:
