@@ -320,10 +320,18 @@ def read_words(name: str, value: object, tokenizer: str) -> frozenset[str]:
     return tokenize([read_text(name, word) for word in value], tokenizer)
 
 
-def read_place(name: str, value: object, plane: bool) -> Box:
+_OBJECT_FORMS = (("x", "y"), ("xmin", "ymin", "xmax", "ymax"))
+_POINT = frozenset(_OBJECT_FORMS[0])
+
+
+def read_place(name: str, value: Any, plane: bool) -> Box:
     """The box of a place in any of its forms, within longitude and latitude unless it lies on a plane."""
+    if value.__class__ is dict and value.keys() == _POINT:
+        value = (value["x"], value["y"])
     if isinstance(value, tuple | list) and len(value) == 2:
-        x, y = read_number(f"{name}.x", value[0]), read_number(f"{name}.y", value[1])
+        x, y = value
+        if not (x.__class__ is y.__class__ is float and -_LARGEST <= x <= _LARGEST and -_LARGEST <= y <= _LARGEST):
+            x, y = read_number(f"{name}.x", x), read_number(f"{name}.y", y)
         box = (x, y, x, y)
     else:
         box = _other_box(name, value)
@@ -342,9 +350,6 @@ def _inverted(name: str, box: Box, plane: bool) -> EventError:
             f"{name} is {box}: a box across the 180th meridian (xmin > xmax) is not accepted here; give each side its own"
         )
     return EventError(f"{name} is {box}: a box has xmin <= xmax and ymin <= ymax")
-
-
-_OBJECT_FORMS = (("x", "y"), ("xmin", "ymin", "xmax", "ymax"))
 
 
 def _other_box(name: str, value: object) -> Box:
