@@ -94,6 +94,7 @@ class Store:
         self.on_packed: Callable[[Snapshot], None] = lambda packed: None
         self._packed = self._last_saved = self.snapshot
         self._packs = 0
+        self._found: tuple[str | None, Snapshot, tuple[Segment | None, int]] = (None, self.snapshot, (None, ABSENT))
         self.similar = Similar(schema, vocabularies)
         self.work = Work()
         self._threads = threading.local()
@@ -120,20 +121,26 @@ class Store:
         with self.lock:
             if id in self.memtable.subscriptions:
                 return self.memtable.subscriptions[id]
-            for segment in self.snapshot.segments:
-                ordinal = segment.find(id, self.snapshot.seq)
-                if ordinal != ABSENT:
-                    return segment.subscription(self.vocabularies, ordinal)
-        return None
+            segment, ordinal = self._find(id)
+            return segment.subscription(self.vocabularies, ordinal) if segment is not None else None
 
     def __contains__(self, id: str) -> bool:
         with self.lock:
-            return id in self.memtable.subscriptions or any(s.find(id, self.snapshot.seq) != ABSENT for s in self.snapshot.segments)
+            return id in self.memtable.subscriptions or self._find(id)[0] is not None
+
+    def _find(self, id: str) -> tuple[Segment | None, int]:
+        """Segment and ordinal of a packed live subscription. The last answer is kept: who is changed was looked up before."""
+        if self._found[0] != id or self._found[1] is not self.snapshot:
+            places = ((segment, segment.find(id, self.snapshot.seq)) for segment in self.snapshot.segments)
+            place = next(((segment, ordinal) for segment, ordinal in places if ordinal != ABSENT), (None, ABSENT))
+            self._found = (id, self.snapshot, place)
+        return self._found[2]
 
     def put(self, seq: int, subscriptions: Iterable[Subscription]) -> None:
         with self.lock:
             for subscription in subscriptions:
-                self._bury(seq, subscription.id)
+                if subscription.id not in self.memtable.subscriptions:
+                    self._bury(seq, subscription.id)
                 self.memtable.put(subscription)
                 self.similar.put(seq, subscription)
             self.snapshot = Snapshot(self.snapshot.segments, seq)
@@ -154,10 +161,9 @@ class Store:
             self.snapshot = Snapshot(self.snapshot.segments, seq)
 
     def _bury(self, seq: int, id: str) -> None:
-        for segment in self.snapshot.segments:
-            ordinal = segment.find(id, self.snapshot.seq)
-            if ordinal != ABSENT:
-                segment.bury(ordinal, seq)
+        segment, ordinal = self._find(id)
+        if segment is not None:
+            segment.bury(ordinal, seq)
 
     def _bury_all(self, seq: int, ids: pa.StringArray) -> None:
         for segment in self.snapshot.segments:
@@ -346,6 +352,7 @@ class Store:
                 self.work.add(home.stats.candidates, home.stats.matches)
             self.snapshot = self._with_merged(self.snapshot, inputs, merged)
             self._packed = self._with_merged(self._packed, inputs, merged)
+            self._found = (None, self.snapshot, (None, ABSENT))
 
     @staticmethod
     def _with_merged(snapshot: Snapshot, inputs: Sequence[Segment], merged: Sequence[Segment]) -> Snapshot:
