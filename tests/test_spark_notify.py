@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 
 import numpy as np
@@ -65,6 +66,12 @@ def test_streaming_with_changes_in_between_equals_the_embedded_engine(spark, tmp
     assert rows_of(spark.read.parquet(str(tmp_path / "sink"))) == told(want)
 
 
+def write_as_of(table, folder, number):
+    """A file whose age says its place: Spark takes files in the order of their times, which may be one millisecond."""
+    pq.write_table(table, folder / f"{number}.parquet")
+    os.utime(folder / f"{number}.parquet", (1_700_000_000 + number,) * 2)
+
+
 def test_streaming_by_event_time_equals_a_replay_in_order(spark, tmp_path):
     """Events come up to fifteen seconds late, the query restarts in the middle; timers tell what the watermark has passed."""
     source, form = tmp_path / "events", spark.createDataFrame(EVENTS).schema
@@ -79,10 +86,10 @@ def test_streaming_by_event_time_equals_a_replay_in_order(spark, tmp_path):
         topic.flush()
         for number in range(6):
             part = EVENTS.take(pa.array(arrival[number * 20 : number * 20 + 20]))
-            pq.write_table(part, source / f"{number}.parquet")
+            write_as_of(part, source, number)
             if number == 2 or number == 5:
                 if number == 5:
-                    pq.write_table(last, source / "6.parquet")
+                    write_as_of(last, source, 6)
                 stream = spark.readStream.schema(form).option("maxFilesPerTrigger", "1").parquet(str(source))
                 notes = notify(match(stream, topic.folder, ranking=True), topic.folder, shards=2, delay="15 seconds")
                 drain(notes, tmp_path / "sink", tmp_path / "checkpoint")
