@@ -6,7 +6,8 @@ Workloads are those of `benchmarks.workloads`; times are process CPU time, the l
 words-box 1M); `--full` takes 1M and 10M. Peers: a NumPy columnar scan and DuckDB on a few events (ranges-place), shapely's
 STRtree with argpartition and `rtree` (boxes-top10), cql2's own parser (subscribe). `growth` keeps the matches an event the same
 while subscriptions grow tenfold; `mix` is eight messages to one new subscription and one removal. Results go to
-benchmarks/results/engine.json, from which README takes its figure; with `--only` just these sections run, and nothing is stored.
+benchmarks/results/engine.json, from which README takes its figure. With `--only` just these sections run; at full size they replace
+the stored ones.
 """
 
 from __future__ import annotations
@@ -316,7 +317,10 @@ def main(full: bool = False, only: Sequence[str] = ()) -> None:
     for name in only or sections:
         results[name] = sections[name]()
         print(f"\n{name}\n{markdown(results[name])}", flush=True)
-    if not only:
+    if only and full:
+        stored = json.loads(RESULT.read_text())
+        results = stored | results | {"run again": stored.get("run again", {}) | dict.fromkeys(only, provenance())}
+    if full or not only:
         RESULT.write_text(json.dumps({"run": provenance(), **results}, indent=1) + "\n")
 
 
