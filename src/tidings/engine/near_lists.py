@@ -52,12 +52,10 @@ def join(m: Any, slot: Any, event: Any, distance: float) -> None:
     own.changed = 1
     m.meter[TOUCHED] += 1
     position = insert(own, m, event, distance, instant)
-    if position < 0:
-        return
-    if position < own.k:
+    if 0 <= position < own.k:
         m.mark[own.start + position] |= 1
         tell(m.out, m.meter, slot, event, distance, position + 1, ENTERED)
-    if position < own.k or own.bounded:
+    if 0 <= position < own.k or (own.bounded and position >= 0):
         bring_forward(m.instant_due, m.instant_first, slot, instant)
         if own.counted != NEVER:
             bring_forward(m.number_due, m.number_first, slot, m.events[event].number + own.counted)
