@@ -18,7 +18,7 @@ from experiments.rttree_similarity import figure_13, figure_14
 from tidings.index.representative_tokens import ORDERS, Frequencies
 from tidings.index.rt_policy import POLICIES
 
-SIZES = {"Twitter-like": 100_000, "comparison": 1_000_000, "GeoNames and tweets": 100_000}
+SIZES = dict.fromkeys(("Twitter-like", "comparison", "GeoNames and tweets"), 1_000_000)
 FULL_SIZES = dict.fromkeys(SIZES, 10_000_000)
 PAPER_GB = {"R^t": 1.63, "R^t+": 0.79, "R^t++": 0.89}
 PAPER_ORDER_GB = {"random": 0.76, "df": 0.72, "idf": 0.79, "locality": 0.83}
