@@ -18,8 +18,7 @@ from experiments.rttree_similarity import figure_13, figure_14
 from tidings.index.representative_tokens import ORDERS, Frequencies
 from tidings.index.rt_policy import POLICIES
 
-SIZES = dict.fromkeys(("Twitter-like", "comparison", "GeoNames and tweets"), 1_000_000)
-FULL_SIZES = dict.fromkeys(SIZES, 10_000_000)
+SIZE, FULL_SIZE = 1_000_000, 10_000_000
 PAPER_GB = {"R^t": 1.63, "R^t+": 0.79, "R^t++": 0.89}
 PAPER_ORDER_GB = {"random": 0.76, "df": 0.72, "idf": 0.79, "locality": 0.83}
 POINTS, RANGES = ([group for group in GROUPS if group.endswith(kind)] for kind in ("point", "range"))
@@ -27,12 +26,8 @@ RIVALS = {"keyword-first": KeywordFirst, "spatial-first": SpatialFirst, "IR-tree
 
 
 def main(full: bool = False) -> None:
-    sizes = FULL_SIZES if full else SIZES
-    count = sizes["Twitter-like"]
-    size = (
-        f"{count:,} Twitter-like subscriptions ({sizes['comparison']:,} in figure 9), {sizes['GeoNames and tweets']:,} real ones; "
-        "the paper has 10 million."
-    )
+    count = FULL_SIZE if full else SIZE
+    size = f"{count:,} Twitter-like subscriptions and as many of real places and words; the paper has 10 million."
     kind = "The paper's size" if full else "The default size (`make papers`; `make papers-full` runs the paper's)"
     report = Report("rttree", title="Location-aware publish/subscribe: the R^t trees", size=f"{kind}: {size}")
     data = Twitter(fit=LOCAL)
@@ -42,8 +37,8 @@ def main(full: bool = False) -> None:
     figure_7(report, clauses, groups)
     figure_7_independent(report, count)
     box_first(report, clauses, groups)
-    comparison(report, "figure_9", "Figure 9: comparison on the Twitter-like data", Twitter(fit=LOCAL), sizes["comparison"])
-    comparison(report, "figure_10", "Figure 10: comparison on places and tweets", Real(), sizes["GeoNames and tweets"])
+    comparison(report, "figure_9", "Figure 9: comparison on the Twitter-like data", Twitter(fit=LOCAL), count)
+    comparison(report, "figure_10", "Figure 10: comparison on places and tweets", Real(), count)
     figures_11_and_12(report, data, clauses)
     figure_13(report, data, clauses)
     figure_14(report, data, clauses, RIVALS)
@@ -178,7 +173,7 @@ def figure_7_independent(report, count):
 
 def at_full_size(report, count, text, holds, measured):
     """A claim about absolute figures at 10 million subscriptions: judged at that size, only told at a smaller one."""
-    if count == FULL_SIZES["Twitter-like"]:
+    if count == FULL_SIZE:
         report.claim(text, holds, measured)
     else:
         report.text(f"{text} (at 10 million): not judged at {count:,} subscriptions, where it is {measured}.")
