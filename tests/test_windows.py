@@ -270,7 +270,7 @@ class BallWindowsMachine(RuleBasedStateMachine):
     def narrow_view(self, name, error, k):
         """Views as short as they may be, so that small histories fall off the edge and refill."""
         if error is None:
-            self.windows._memory.lists["limit"][self.windows.slot(name)] = k + 1
+            self.windows._memory.lists["limit"][self.windows._row(self.windows.slot(name))] = k + 1
 
     def relevance(self, subscription, point):
         centre, weights = self.centres[subscription]
@@ -324,6 +324,12 @@ class BallWindowsMachine(RuleBasedStateMachine):
     def restart(self):
         self.windows = BallWindows.restore(json.loads(json.dumps(self.windows.state())))
 
+    @rule()
+    def move(self):
+        """As many new balls would make the index do."""
+        self.windows.index._pack()
+        self.windows._follow()
+
     @invariant()
     def invariants_hold(self):
         self.windows.check()
@@ -341,7 +347,7 @@ class TestBallWindowsSoak(BallWindowsMachine.TestCase):
 def test_an_event_that_falls_off_the_view_at_once_still_draws_its_edge():
     windows = BallWindows(2)
     windows.activate("near", (0.0, 0.0), 1, Window(duration=9), 0)
-    windows._memory.lists["limit"][windows.slot("near")] = 2
+    windows._memory.lists["limit"][windows._row(windows.slot("near"))] = 2
     windows.publish_batch(["a", "b", "c"], [1, 1, 1], [NEVER] * 3, [(0.0, 0.0)] * 3)
     windows.check()
 

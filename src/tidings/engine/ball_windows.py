@@ -44,9 +44,9 @@ from tidings.engine.window_memory import (
     NONE,
     NUMBER,
     OUT_FULL,
+    PLACE,
     REFILLS,
     ROW,
-    SLOT,
     STORED,
     TOUCHED,
     USED,
@@ -97,18 +97,22 @@ class BallWindows(RankedLists):
         weight = np.ones(self.index.dimensions) if weights is None else np.asarray(weights, np.float64)
         if not (weight > 0.0).all():
             raise SubscriptionError(f"weights are {weight.tolist()}: numbers above 0 are accepted")
-        slot = self._activate(subscription, Activation(k, window, time, error), view_of(k or 0))
-        lists = self._memory.lists
-        lists["edge"][slot] = NONE
-        if k:
-            self._take_places(slot, int(lists["limit"][slot]) + 1)
+        activation = Activation(k, window, time, error)
+        slot = self._activate(subscription, activation)
         self.index.insert(slot, centre, weight, -np.inf if k == 0 else np.inf)
-        self._memory = self._memory._replace(balls=self.index.balls)
+        self._follow()
+        place = self._row(slot)
+        self._begin(place, activation, view_of(k or 0))
+        lists = self._memory.lists
+        lists["edge"][place] = NONE
+        if k:
+            self._take_places(place, int(lists["limit"][place]) + 1)
 
     def deactivate(self, subscription: str) -> None:
         slot = self.slot(subscription)
-        self._memory.lists[slot] = np.zeros((), NEAR_LIST)
-        self._memory.instant_due[slot] = self._memory.number_due[slot] = NEVER
+        place = self._row(slot)
+        self._memory.lists[place] = np.zeros((), NEAR_LIST)
+        self._memory.instant_due[place] = self._memory.number_due[place] = NEVER
         del self._slots[subscription], self._activations[subscription]
         self._free.append(slot)
         self.index.delete(slot)
@@ -154,19 +158,20 @@ class BallWindows(RankedLists):
         return self._entries([*parts, self._drain()])
 
     def top(self, subscription: str, time: int) -> list[tuple[str, float]]:
-        slot, now = self.slot(subscription), max(time, int(self._memory.meter[CLOCK]))
-        if self._memory.lists["bounded"][slot] or self._memory.lists["k"][slot] == ALL:
+        place, now = self._row(self.slot(subscription)), max(time, int(self._memory.meter[CLOCK]))
+        own = self._memory.lists[place]
+        if own["bounded"] or own["k"] == ALL:
             return super().top(subscription, time)
-        live = sorted(rank_of(self._memory, event, distance, self._id) for event, distance in all_live(self._memory, slot, now))
-        return [(event, -distance) for distance, _, event, _ in live[: self._memory.lists["k"][slot]]]
+        live = sorted(rank_of(self._memory, event, distance, self._id) for event, distance in all_live(self._memory, place, now))
+        return [(event, -distance) for distance, _, event, _ in live[: own["k"]]]
 
     def state_of(self, subscription: str) -> dict[str, Any]:
         """An exact list is found again from the live events, so of its candidates only those already told are kept."""
-        slot, state = self.slot(subscription), super().state_of(subscription)
-        if not self._memory.lists["bounded"][slot]:
+        place, state = self._row(self.slot(subscription)), super().state_of(subscription)
+        if not self._memory.lists["bounded"][place]:
             state["candidates"] = [candidate for candidate in state["candidates"] if candidate[-1]]
-        state["after"] = int(self._memory.lists["after"][slot])
-        balls, place = self.index.balls, self.index.balls.place[slot]
+        state["after"] = int(self._memory.lists["after"][place])
+        balls = self.index.balls
         return {**state, "centre": balls.centre[:, place].tolist(), "weights": balls.weight[:, place].tolist()}
 
     def state(self) -> dict[str, Any]:
@@ -199,8 +204,9 @@ class BallWindows(RankedLists):
             assert window is not None
             arguments = saved["k"], window, saved["since"], saved["error"], saved["weights"]
             windows.activate(subscription, saved["centre"], *arguments)
-            windows._memory.lists["after"][windows.slot(subscription)] = saved["after"]
-            windows._take_back(windows.slot(subscription), saved["candidates"], handles)
+            place = windows._row(windows.slot(subscription))
+            windows._memory.lists["after"][place] = saved["after"]
+            windows._take_back(place, saved["candidates"], handles)
         windows.changed()
         return windows
 
@@ -224,21 +230,29 @@ class BallWindows(RankedLists):
     def check(self) -> None:
         """Walk every invariant of `near_memory`."""
         self.index.check()
-        check_near(self._memory, set(self._slots.values()), self._id)
+        assert self._memory.balls.ball is self.index.balls.ball
+        check_near(self._memory, set(map(self._row, self._slots.values())), self._id)
+
+    def _row(self, slot: int) -> int:
+        return int(self.index.balls.place[slot])
+
+    def _slots_at(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        return self.index.balls.ball[rows]
 
     def _candidates(self, slot: int, now: int) -> list[Candidate]:
         """Those in the view and those fallen; the distance of the latter is measured again."""
-        memory, own = self._memory, self._memory.lists[slot]
+        place = self._row(slot)
+        memory, own = self._memory, self._memory.lists[place]
         found = [
             (int(memory.mark[at] >> 1), float(memory.distance[at]), bool(memory.mark[at] & 1))
             for at in range(own["start"], own["start"] + own["viewed"])
         ]
         for event in memory.fallen[own["fallen_start"] : own["fallen_start"] + own["fallen"]].tolist():
-            found.append((event, distance_of(memory, slot, event), True))
+            found.append((event, distance_of(memory, place, event), True))
         result = []
         for event, distance, told in found:
             time, expires, number = (int(memory.events[field][event]) for field in ("time", "expires", "number"))
-            if leaves_at(memory, slot, event) > now and number > memory.meter[NUMBER] - own["counted"]:
+            if leaves_at(memory, place, event) > now and number > memory.meter[NUMBER] - own["counted"]:
                 result.append(Candidate(self._id(event), -distance, time, expires, number, told))
         return sorted(result, key=lambda c: (-c.relevance, c.time, c.event, c.number))
 
@@ -257,9 +271,9 @@ class BallWindows(RankedLists):
         base = int(meter[NUMBER])
         clock = np.maximum.accumulate(np.maximum(times, meter[CLOCK]))
         self._freshen(0)
-        meter[SLOT] = meter[ROW] = 0
+        meter[PLACE] = meter[ROW] = 0
         parts = []
-        while (stop := publish_turned_round(self._memory, first, base, clock, len(self._names))) != DONE:
+        while (stop := publish_turned_round(self._memory, first, base, clock, self.index.used)) != DONE:
             parts.append(self._make_room(stop))
         notices = self._drain() if not parts else np.concatenate([*parts, self._drain()])
         slot, event, *rest = in_order(notices, base, len(times))
@@ -268,7 +282,8 @@ class BallWindows(RankedLists):
     def _freshen(self, stale: int) -> None:
         """A new grid when more than `stale` events are not in it, balls in order, and room for what kernels find."""
         self.index.settle()
-        memory = self._memory._replace(balls=self.index.balls)
+        self._follow()
+        memory = self._memory
         stored = int(memory.meter[STORED])
         if stored - memory.meter[GRIDDED] > stale:
             live = self._is_live()
@@ -293,28 +308,37 @@ class BallWindows(RankedLists):
             self._memory = self._memory._replace(fallen=fallen)
         return parts
 
-    def _take_places(self, slot: int, room: int) -> None:
+    def _follow(self) -> None:
+        """A list lies at the place of its ball: when the index has moved the balls, move the lists, and put their views in order."""
+        memory, balls = self._memory, self.index.balls
+        if balls.ball is not memory.balls.ball:
+            moved = balls.ball[balls.ball != NONE]
+            moved = moved[moved < len(memory.balls.place)]
+            moved = moved[memory.balls.place[moved] != NONE]
+            old, new = memory.balls.place[moved], balls.place[moved]
+            lists, dues = np.zeros(len(balls.ball), NEAR_LIST), np.full((2, len(balls.ball)), NEVER)
+            lists[new], dues[0, new], dues[1, new] = memory.lists[old], memory.instant_due[old], memory.number_due[old]
+            first = dues.reshape(2, -1, BLOCK).min(axis=2)
+            memory = memory._replace(
+                lists=lists, instant_due=dues[0], number_due=dues[1], instant_first=first[0], number_first=first[1]
+            )
+            self._memory = self._repacked(memory, len(memory.mark))
+        self._memory = self._memory._replace(balls=balls)
+
+    def _repacked(self, memory: NearMemory, length: int) -> NearMemory:
+        views = np.zeros(length), np.zeros(length, np.int64), np.zeros(length, np.int64)
+        repack_views(memory, *views)
+        return memory._replace(distance=views[0], mark=views[1], leaves=views[2])
+
+    def _take_places(self, place: int, room: int) -> None:
         lists, memory = self._memory.lists, self._memory
         if memory.meter[USED] + room > len(memory.mark):
             length = 2 * (int((lists["limit"] + 1)[lists["k"] > 0].sum()) + room)
-            lists["start"][slot] = 0
-            views = np.zeros(length), np.zeros(length, np.int64), np.zeros(length, np.int64)
-            repack_views(memory, *views)
-            self._memory = memory._replace(distance=views[0], mark=views[1], leaves=views[2])
+            lists["start"][place] = 0
+            self._memory = self._repacked(memory, length)
         else:
-            lists["start"][slot] = memory.meter[USED]
+            lists["start"][place] = memory.meter[USED]
             memory.meter[USED] += room
-
-    def _widen_slots(self, length: int) -> None:
-        memory, more = self._memory, np.full(length - len(self._memory.lists), NEVER)
-        blocks = np.full(len(more) // BLOCK, NEVER)
-        self._memory = memory._replace(
-            lists=padded(memory.lists, length),
-            instant_due=np.concatenate([memory.instant_due, more]),
-            number_due=np.concatenate([memory.number_due, more]),
-            instant_first=np.concatenate([memory.instant_first, blocks]),
-            number_first=np.concatenate([memory.number_first, blocks]),
-        )
 
     def _forget_events(self, wanted: int, wanted_bytes: int) -> int:
         memory, used = self._memory, self._is_live()
@@ -353,28 +377,28 @@ class BallWindows(RankedLists):
             self._memory.points[:, first : first + len(events)] = np.array(points).T
         return {number: first + i for i, number in enumerate(numbers)}
 
-    def _take_back(self, slot: int, candidates: Sequence[Sequence[Any]], handles: Mapping[int, int]) -> None:
+    def _take_back(self, place: int, candidates: Sequence[Sequence[Any]], handles: Mapping[int, int]) -> None:
         """A bounded queue takes its saved candidates; an exact list takes them as told, and its view from the live events."""
-        memory, own = self._memory, self._memory.lists[slot]
+        memory, own = self._memory, self._memory.lists[place]
         if own["k"] in (0, ALL):
             return
         if own["bounded"]:
             for at, (_, relevance, _, _, number, told) in enumerate(candidates, int(own["start"])):
                 memory.distance[at], memory.mark[at] = -relevance, 2 * handles[number] + told
-                memory.leaves[at] = leaves_at(memory, slot, handles[number])
-            memory.lists["viewed"][slot] = len(candidates)
+                memory.leaves[at] = leaves_at(memory, place, handles[number])
+            memory.lists["viewed"][place] = len(candidates)
         else:
-            self._fall_again(slot, [handles[candidate[4]] for candidate in candidates])
-            refill(self._memory, np.int64(slot))
-        settle(self._memory, np.int64(slot))
+            self._fall_again(place, [handles[candidate[4]] for candidate in candidates])
+            refill(self._memory, np.int64(place))
+        settle(self._memory, np.int64(place))
 
-    def _fall_again(self, slot: int, events: Sequence[int]) -> None:
+    def _fall_again(self, place: int, events: Sequence[int]) -> None:
         while self._memory.meter[FALLEN_USED] + len(events) > len(self._memory.fallen):
             self._memory = self._memory._replace(fallen=padded(self._memory.fallen, 2 * len(self._memory.fallen) + len(events)))
         memory, used = self._memory, int(self._memory.meter[FALLEN_USED])
         memory.fallen[used : used + len(events)] = events
         for field, value in (("fallen_start", used), ("fallen_room", len(events)), ("fallen", len(events))):
-            memory.lists[field][slot] = value
+            memory.lists[field][place] = value
         memory.meter[FALLEN_USED] += len(events)
 
 

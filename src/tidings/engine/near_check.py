@@ -14,50 +14,50 @@ Names = Callable[[int], str]
 """The id of an event, by its handle."""
 
 
-def distance_of(m: NearMemory, slot: int, event: int) -> float:
-    place, total = m.balls.place[slot], 0.0
+def distance_of(m: NearMemory, place: int, event: int) -> float:
+    total = 0.0
     for x, c, w in zip(m.points[:, event], m.balls.centre[:, place], m.balls.weight[:, place], strict=True):
         total += float(w) * ((float(x) - float(c)) * (float(x) - float(c)))
     return math.sqrt(total)
 
 
-def leaves_at(m: NearMemory, slot: int, event: int) -> int:
+def leaves_at(m: NearMemory, place: int, event: int) -> int:
     """The instant at which an event is no longer a candidate; a count window lets go of it by its number, too."""
     time, expires = int(m.events["time"][event]), int(m.events["expires"][event])
-    duration = int(m.lists["duration"][slot])
+    duration = int(m.lists["duration"][place])
     return expires if duration == NEVER else min(expires, time + duration)
 
 
-def all_live(m: NearMemory, slot: int, now: int) -> list[tuple[int, float]]:
-    """(event, distance) of every published event that is a candidate of the slot at `now`, found without its view."""
-    own, stored = m.lists[slot], m.events[: m.meter[STORED]]
+def all_live(m: NearMemory, place: int, now: int) -> list[tuple[int, float]]:
+    """(event, distance) of every published event that is a candidate of the list at `now`, found without its view."""
+    own, stored = m.lists[place], m.events[: m.meter[STORED]]
     live = (own["after"] < stored["number"]) & (stored["number"] <= m.meter[NUMBER]) & (stored["time"] > own["since"])
     if own["counted"] != NEVER:
         live &= stored["number"] > m.meter[NUMBER] - own["counted"]
     if own["duration"] != NEVER:
         live &= stored["time"] > max(now, -(2**61)) - own["duration"]
     live &= (stored["expires"] > now) & ~np.isnan(m.points[:, : len(stored)]).any(axis=0)
-    return [(event, distance_of(m, slot, event)) for event in np.flatnonzero(live).tolist()]
+    return [(event, distance_of(m, place, event)) for event in np.flatnonzero(live).tolist()]
 
 
-def check_near(m: NearMemory, slots: set[int], id_of: Names) -> None:
-    """Walk every invariant of `near_memory`; `slots` are those in use."""
-    places, fallen = np.zeros(len(m.mark), np.int64), np.zeros(len(m.fallen), np.int64)
-    for slot in range(len(m.lists)):
-        own = m.lists[slot]
-        assert slot in slots or own["k"] == own["viewed"] == own["fallen_room"] == 0
+def check_near(m: NearMemory, places: set[int], id_of: Names) -> None:
+    """Walk every invariant of `near_memory`; `places` are those in use."""
+    views, fallen = np.zeros(len(m.mark), np.int64), np.zeros(len(m.fallen), np.int64)
+    for place in range(len(m.lists)):
+        own = m.lists[place]
+        assert place in places or own["k"] == own["viewed"] == own["fallen_room"] == 0
         if own["k"] > 0:
-            places[own["start"] : own["start"] + own["limit"] + 1] += 1
+            views[own["start"] : own["start"] + own["limit"] + 1] += 1
             fallen[own["fallen_start"] : own["fallen_start"] + own["fallen_room"]] += 1
-            check_list(m, slot, id_of)
+            check_list(m, place, id_of)
         for due, first in ((m.instant_due, m.instant_first), (m.number_due, m.number_first)):
-            assert first[slot // BLOCK] <= due[slot]
-    assert places.max() <= 1, "two slots share a place"
-    assert fallen.max() <= 1, "two slots share a place of fallen"
+            assert first[place // BLOCK] <= due[place]
+    assert views.max() <= 1, "two lists share a place"
+    assert fallen.max() <= 1, "two lists share a place of fallen"
 
 
-def check_list(m: NearMemory, slot: int, id_of: Names) -> None:
-    own = m.lists[slot]
+def check_list(m: NearMemory, place: int, id_of: Names) -> None:
+    own = m.lists[place]
     view = range(int(own["start"]), int(own["start"] + own["viewed"]))
     assert own["viewed"] <= own["limit"]
     assert own["fallen"] <= own["fallen_room"]
@@ -65,8 +65,8 @@ def check_list(m: NearMemory, slot: int, id_of: Names) -> None:
     assert ranks == sorted(ranks)
     for at in view[: len(view) if own["bounded"] else int(own["k"])]:
         number = NEVER if own["counted"] == NEVER else int(m.events["number"][m.mark[at] >> 1] + own["counted"])
-        assert m.meter[CLOCK] < m.instant_due[slot] <= m.leaves[at]
-        assert m.meter[NUMBER] < m.number_due[slot] <= number
+        assert m.meter[CLOCK] < m.instant_due[place] <= m.leaves[at]
+        assert m.meter[NUMBER] < m.number_due[place] <= number
     assert all(m.mark[at] & 1 for at in view[: int(own["k"])])
     radius = np.inf if own["edge"] == NONE else float(own["edge_distance"])
     if own["bounded"]:
@@ -74,14 +74,14 @@ def check_list(m: NearMemory, slot: int, id_of: Names) -> None:
         radius = float(m.distance[view[-1]]) if own["viewed"] == own["limit"] else np.inf
     else:
         assert len(view) >= own["k"] or own["edge"] == NONE
-        check_view(m, slot, {int(m.mark[at] >> 1) for at in view}, id_of)
-    assert m.balls.radius[m.balls.place[slot]] == radius
+        check_view(m, place, {int(m.mark[at] >> 1) for at in view}, id_of)
+    assert m.balls.radius[place] == radius
 
 
-def check_view(m: NearMemory, slot: int, view: set[int], id_of: Names) -> None:
+def check_view(m: NearMemory, place: int, view: set[int], id_of: Names) -> None:
     """Every live event that ranks before the edge is in the view."""
-    edge, edge_distance = int(m.lists["edge"][slot]), float(m.lists["edge_distance"][slot])
-    for event, distance in all_live(m, slot, int(m.meter[CLOCK])):
+    edge, edge_distance = int(m.lists["edge"][place]), float(m.lists["edge_distance"][place])
+    for event, distance in all_live(m, place, int(m.meter[CLOCK])):
         beyond = edge != NONE and rank_of(m, event, distance, id_of) >= rank_of(m, edge, edge_distance, id_of)
         assert event in view or beyond
 

@@ -1,6 +1,6 @@
 """What happens to the list of one ideal point; the layout and the invariants stand in `near_memory`.
 
-`own` is the slot's row of `lists`. A list hears of an event (`join`), loses what has left (`leave`) and is filled again when it
+A list is named by its place, that of its ball; `own` is its row of `lists`. A list hears of an event (`join`), loses what has left (`leave`) and is filled again when it
 has run short (`refill`). Whoever calls has made sure of places for notifications (`can_tell`) and fallen (`make_room`).
 """
 
@@ -40,26 +40,26 @@ WIDE = 32
 
 
 @inlined
-def join(m: Any, slot: Any, event: Any, distance: float) -> None:
-    """The event just published lies within the slot's radius, and pushes nothing out of its window."""
-    own = m.lists[slot]
+def join(m: Any, place: Any, event: Any, distance: float) -> None:
+    """The event just published lies within the list's radius, and pushes nothing out of its window."""
+    own = m.lists[place]
     instant = leaving(own, m.events, event)
     if m.events[event].time <= own.since or instant <= m.meter[CLOCK]:
         return
     if own.k == ALL:
-        tell(m.out, m.meter, slot, event, distance, UNRANKED, ENTERED)
+        tell(m, place, event, distance, UNRANKED, ENTERED)
         return
     own.changed = 1
     m.meter[TOUCHED] += 1
     position = insert(own, m, event, distance, instant)
     if 0 <= position < own.k:
         m.mark[own.start + position] |= 1
-        tell(m.out, m.meter, slot, event, distance, position + 1, ENTERED)
+        tell(m, place, event, distance, position + 1, ENTERED)
     if 0 <= position < own.k or (own.bounded and position >= 0):
-        bring_forward(m.instant_due, m.instant_first, slot, instant)
+        bring_forward(m.instant_due, m.instant_first, place, instant)
         if own.counted != NEVER:
-            bring_forward(m.number_due, m.number_first, slot, m.events[event].number + own.counted)
-    spread(m, slot)
+            bring_forward(m.number_due, m.number_first, place, m.events[event].number + own.counted)
+    spread(m, place)
 
 
 @inlined
@@ -108,34 +108,34 @@ def fall(own: Any, m: Any, at: int) -> None:
 
 
 @inlined
-def leave(m: Any, slot: Any, event: Any) -> None:
-    """A deadline of the slot has come, by the clock or by the publication of `event` (NONE: by the clock).
+def leave(m: Any, place: Any, event: Any) -> None:
+    """A deadline of the list has come, by the clock or by the publication of `event` (NONE: by the clock).
 
     A bounded queue gives the event a place that has become free, however far away it lies; an exact list takes it if it ranks
     before the edge, and else finds it in a refill, if it needs one.
     """
-    own = m.lists[slot]
+    own = m.lists[place]
     own.changed = 1
     m.meter[TOUCHED] += 1
     gone = purge(own, m)
     certain = max(min(own.k, own.viewed + gone) - gone, 0)
     if event != NONE:
-        total, bound = square(m, m.balls.place[slot], event), own.edge_distance * own.edge_distance * ROUNDING
+        total, bound = square(m, place, event), own.edge_distance * own.edge_distance * ROUNDING
         instant = leaving(own, m.events, event)
         near = own.bounded or own.edge == NONE or total <= bound
         if near and total >= 0.0 and m.events[event].time > own.since and instant > m.meter[CLOCK]:
             position = insert(own, m, event, np.sqrt(total), instant)
             certain = min(certain, position) if position >= 0 else certain
     if own.viewed < own.k and own.edge != NONE:
-        refill(m, slot)
+        refill(m, place)
     for rank in range(certain, min(own.k, own.viewed)):
         at = own.start + rank
         if not m.mark[at] & 1:
             m.mark[at] |= 1
             told = m.mark[at] >> 1
-            tell(m.out, m.meter, slot, told, m.distance[at], rank + 1, ENTERED if told == event else PROMOTED)
-    watch(m, slot)
-    spread(m, slot)
+            tell(m, place, told, m.distance[at], rank + 1, ENTERED if told == event else PROMOTED)
+    watch(m, place)
+    spread(m, place)
 
 
 @inlined
@@ -161,15 +161,15 @@ def purge(own: Any, m: Any) -> Any:
 
 
 @borrowing_kernel
-def refill(m: Any, slot: Any) -> None:
+def refill(m: Any, place: Any) -> None:
     """Fill the view with the best live events at and after the old edge."""
-    own = m.lists[slot]
+    own = m.lists[place]
     m.meter[REFILLS] += 1
     known = own.viewed
     reach = own.edge_distance * GROWTH if own.edge != NONE and own.edge_distance > 0.0 else np.inf
-    reach, found = seek(m, slot, reach)
+    reach, found = seek(m, place, reach)
     while reach < np.inf and own.viewed + found <= own.limit:
-        reach, found = seek(m, slot, reach * GROWTH)
+        reach, found = seek(m, place, reach * GROWTH)
     own.edge = NONE
     for i in range(found):
         event = np.int64(m.sought[i])
@@ -180,12 +180,12 @@ def refill(m: Any, slot: Any) -> None:
 
 
 @borrowing_kernel
-def seek(m: Any, slot: Any, reach: float) -> tuple[float, int]:
-    """Write to `sought` the slot's live candidates within reach that do not rank before its edge: how far it looked, how many.
+def seek(m: Any, place: Any, reach: float) -> tuple[float, int]:
+    """Write to `sought` the list's live candidates within reach that do not rank before its edge: how far it looked, how many.
 
     Events stored after the grid was made are looked at one by one; so are all when the ball covers much of the grid.
     """
-    own, place, grid, meter = m.lists[slot], m.balls.place[slot], m.grid, m.meter
+    own, grid, meter = m.lists[place], m.grid, m.meter
     oldest = own.after if own.counted == NEVER else max(own.after, meter[NUMBER] - own.counted)
     first, last = first_after(m, oldest), first_after(m, meter[NUMBER])
     x_first, x_last, y_first, y_last = covered(m, place, reach)
@@ -281,9 +281,9 @@ def has_room(own: Any) -> bool:
 
 
 @borrowing_kernel
-def make_room(m: Any, slot: Any) -> bool:
+def make_room(m: Any, place: Any) -> bool:
     """Room for one more to fall: by forgetting who has left, else by moving to twice the room; False when `fallen` is used up."""
-    own, meter = m.lists[slot], m.meter
+    own, meter = m.lists[place], m.meter
     wider = max(8, 2 * own.fallen_room)
     if meter[FALLEN_USED] + wider > m.fallen.size:
         return False
@@ -303,16 +303,16 @@ def make_room(m: Any, slot: Any) -> bool:
 
 
 @borrowing_kernel
-def settle(m: Any, slot: Any) -> None:
+def settle(m: Any, place: Any) -> None:
     """Deadlines and radius of a list that was put together anew."""
-    watch(m, slot)
-    spread(m, slot)
+    watch(m, place)
+    spread(m, place)
 
 
 @inlined
-def watch(m: Any, slot: Any) -> None:
-    """Set the slot's deadlines to the first leaving among its watched candidates."""
-    own = m.lists[slot]
+def watch(m: Any, place: Any) -> None:
+    """Set the list's deadlines to the first leaving among its watched candidates."""
+    own = m.lists[place]
     end = own.start + (own.viewed if own.bounded else min(own.k, own.viewed))
     instant, oldest = NEVER, NEVER
     for value in m.leaves[own.start : end]:
@@ -320,30 +320,30 @@ def watch(m: Any, slot: Any) -> None:
     for value in m.mark[own.start : end]:
         oldest = value if value < oldest else oldest
     number = NEVER if own.counted == NEVER or oldest == NEVER else m.events[oldest >> 1].number + own.counted
-    m.instant_due[slot], m.number_due[slot] = instant, number
-    m.instant_first[slot // BLOCK] = min(m.instant_first[slot // BLOCK], instant)
-    m.number_first[slot // BLOCK] = min(m.number_first[slot // BLOCK], number)
+    m.instant_due[place], m.number_due[place] = instant, number
+    m.instant_first[place // BLOCK] = min(m.instant_first[place // BLOCK], instant)
+    m.number_first[place // BLOCK] = min(m.number_first[place // BLOCK], number)
 
 
 @inlined
-def bring_forward(due: Any, first: Any, slot: Any, value: int) -> None:
+def bring_forward(due: Any, first: Any, place: Any, value: int) -> None:
     """A new candidate may leave before those there are; a deadline that is too early is put right when it comes."""
-    if value < due[slot]:
-        due[slot] = value
-        first[slot // BLOCK] = min(first[slot // BLOCK], value)
+    if value < due[place]:
+        due[place] = value
+        first[place // BLOCK] = min(first[place // BLOCK], value)
 
 
 @inlined
-def spread(m: Any, slot: Any) -> None:
+def spread(m: Any, place: Any) -> None:
     """Set the radius: how far from the centre an event may lie and still change the list."""
-    own = m.lists[slot]
+    own = m.lists[place]
     radius = np.inf
     if own.bounded:
         if own.viewed == own.limit:
             radius = m.distance[own.start + own.viewed - 1]
     elif own.edge != NONE:
         radius = own.edge_distance
-    set_radius(m.balls.radius, m.balls.stretch, m.balls.reach, m.balls.place[slot], radius)
+    set_radius(m.balls.radius, m.balls.stretch, m.balls.reach, place, radius)
 
 
 @inlined
@@ -387,13 +387,13 @@ def search_after(events: Any, number: int, stored: Any) -> Any:
 
 @inlined
 def can_tell(own: Any, m: Any) -> bool:
-    """Whether `out` has places for all that one step of the slot can notify: a new event and its whole list."""
+    """Whether `out` has places for all that one step of the list can notify: a new event and its whole list."""
     return bool(m.meter[WRITTEN] + max(min(own.k, own.limit), 0) + 1 <= m.out.size)
 
 
 @inlined
-def tell(out: Any, meter: Any, slot: Any, event: Any, distance: float, rank: Any, why: Any) -> None:
-    row = out[meter[WRITTEN]]
-    row.slot, row.event, row.relevance, row.rank, row.why = slot, event, -distance, rank, why
+def tell(m: Any, place: Any, event: Any, distance: float, rank: Any, why: Any) -> None:
+    row, meter = m.out[m.meter[WRITTEN]], m.meter
+    row.slot, row.event, row.relevance, row.rank, row.why = m.balls.ball[place], event, -distance, rank, why
     row.at, row.number = meter[CLOCK], meter[NUMBER]
     meter[WRITTEN] += 1

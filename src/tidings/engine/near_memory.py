@@ -1,18 +1,20 @@
 """The memory behind `BallWindows`: lists of ideal points, which every event concerns.
 
-Relevance is minus the weighted distance to the slot's centre. Nothing is kept of an event that cannot enter the *view*: the view
+Relevance is minus the weighted distance to the list's centre. Nothing is kept of an event that cannot enter the *view*: the view
 is complete up to its *edge*, so every live event that ranks before the edge is in it. When fewer than k are left, it is filled
 again from the points of all stored events. What was told and then fell off the view is remembered as *fallen*, so that it is not
 told again when a refill brings it back. Best first means (distance asc, time asc, id asc, number asc), which is total.
 
-Layout. n subscriptions (slots), e events (handles, ascending by publication number), v places of views, f of fallen, blocks of 64
-slots. NEVER is the largest int64, NONE is -1.
+Layout. n places of subscriptions, e events (handles, ascending by publication number), v places of views, f of fallen, blocks of
+64. NEVER is the largest int64, NONE is -1. A list lies at the place of its ball in `index.ball_index`, and moves with it; views
+lie in the same order. So neighbours in space are neighbours in memory: what an event touches, and what a batch turned round
+reads of the grid, is close together.
 
 | array                          | shape, dtype | meaning |
 |--------------------------------|--------------|---------|
 | `events`, `id_bytes`           | e, records   | as in `window_memory` |
 | `points`                       | d x e + 64   | where each event lies, f8; NaN for one that concerns nobody |
-| `lists.k`                      | n, int64     | 0: hears nothing (also a free slot); ALL: hears everything and keeps nothing |
+| `lists.k`                      | n, int64     | 0: hears nothing (also a free place); ALL: hears everything and keeps nothing |
 | `lists.duration`, `counted`    | n, int64     | the window; NEVER where it has no such side |
 | `lists.since`, `after`         | n, int64     | candidates are younger than the activation, and have greater numbers |
 | `lists.limit`                  | n, int64     | the longest view |
@@ -26,8 +28,8 @@ slots. NEVER is the largest int64, NONE is -1.
 | `leaves`                       | v, int64     | the instant at which it is no longer a candidate, NEVER for none |
 | `fallen`                       | f, int32     | handles of events that were told and are not in the view |
 | `instant_due`, `number_due`    | n, int64     | nobody watched leaves before; n is a multiple of 64 |
-| `instant_first`, `number_first`| n / 64, int64| at most the least due of the block's slots |
-| `balls`                        | -            | the arrays of `index.ball_index`: centres, weights and radii of the slots |
+| `instant_first`, `number_first`| n / 64, int64| at most the least due of the block |
+| `balls`                        | -            | the arrays of `index.ball_index`: centres, weights and radii, and whose they are |
 | `grid`                         | -            | `index.point_grid` over the events up to handle meter[GRIDDED] |
 | `point`                        | d, f8        | room for the event that is being published |
 | `hits`, `squares`              | -, i4 and f8 | room for what one question finds: balls of an event, or rows of a batch |
@@ -119,8 +121,8 @@ def empty_near_memory(balls: Balls) -> NearMemory:
 @kernel
 def mark_near_events(m: Any, used: Any) -> None:
     """used[event] = 1 for every event that some view, fallen or edge refers to."""
-    for slot in range(m.lists.size):
-        own = m.lists[slot]
+    for place in range(m.lists.size):
+        own = m.lists[place]
         if own.k > 0 and own.edge != NONE:
             used[own.edge] = 1
         for at in range(own.start, own.start + own.viewed):
@@ -131,8 +133,8 @@ def mark_near_events(m: Any, used: Any) -> None:
 
 @kernel
 def rename_near_events(m: Any, new_name: Any) -> None:
-    for slot in range(m.lists.size):
-        own = m.lists[slot]
+    for place in range(m.lists.size):
+        own = m.lists[place]
         if own.k > 0 and own.edge != NONE:
             own.edge = new_name[own.edge]
         for at in range(own.start, own.start + own.viewed):
@@ -145,8 +147,8 @@ def rename_near_events(m: Any, new_name: Any) -> None:
 def repack_views(m: Any, distance: Any, mark: Any, leaves: Any) -> None:
     """Copy every view to the front of other arrays, without the gaps."""
     used = 0
-    for slot in range(m.lists.size):
-        own = m.lists[slot]
+    for place in range(m.lists.size):
+        own = m.lists[place]
         if own.k > 0:
             for i in range(own.viewed):
                 distance[used + i], mark[used + i] = m.distance[own.start + i], m.mark[own.start + i]
@@ -159,8 +161,8 @@ def repack_views(m: Any, distance: Any, mark: Any, leaves: Any) -> None:
 @kernel
 def repack_fallen(m: Any, fallen: Any) -> None:
     used = 0
-    for slot in range(m.lists.size):
-        own = m.lists[slot]
+    for place in range(m.lists.size):
+        own = m.lists[place]
         for i in range(own.fallen):
             fallen[used + i] = m.fallen[own.fallen_start + i]
         own.fallen_start = used

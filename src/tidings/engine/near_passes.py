@@ -31,10 +31,10 @@ from tidings.engine.window_memory import (
     NUMBER,
     OUT_FULL,
     PAIR,
+    PLACE,
     POOL_FULL,
     PROMOTED,
     ROW,
-    SLOT,
 )
 from tidings.index.ball_index import ROUNDING, touch_balls
 from tidings.index.simd import LANES, overlap64, trailing_zeros
@@ -61,12 +61,12 @@ def publish_one_by_one(m: Any, first: Any, last: Any, used: Any, visited: Any) -
             meter[FOUND] = touch_balls(m.point, m.balls, used, m.hits, m.squares, visited)
             meter[JOINING], meter[PAIR] = 1, 0
         while meter[PAIR] < meter[FOUND]:
-            slot = np.int64(m.balls.ball[m.hits[meter[PAIR]]])
-            stop = ready(m, slot)
+            place = np.int64(m.hits[meter[PAIR]])
+            stop = ready(m, place)
             if stop != DONE:
                 return stop
-            if m.number_due[slot] > meter[NUMBER]:
-                join(m, slot, event, np.sqrt(m.squares[meter[PAIR]]))
+            if m.number_due[place] > meter[NUMBER]:
+                join(m, place, event, np.sqrt(m.squares[meter[PAIR]]))
             meter[PAIR] += 1
         stop = roll(m, event)
         if stop != DONE:
@@ -87,17 +87,17 @@ def advance_to(m: Any, time: int) -> int:
                 block = i
         if first[block] > time:
             break
-        slot, least = block * BLOCK, NEVER
+        place, least = block * BLOCK, NEVER
         for i in range(block * BLOCK, (block + 1) * BLOCK):
             if m.instant_due[i] < least:
-                slot, least = i, m.instant_due[i]
+                place, least = i, m.instant_due[i]
         first[block] = least
         if least <= time:
-            stop = ready(m, slot)
+            stop = ready(m, place)
             if stop != DONE:
                 return stop
             meter[CLOCK] = max(meter[CLOCK], least)
-            leave(m, slot, NONE)
+            leave(m, place, NONE)
     meter[CLOCK] = max(meter[CLOCK], time)
     return DONE
 
@@ -109,71 +109,70 @@ def roll(m: Any, event: Any) -> int:
     for block in range(first.size):
         if first[block] <= number:
             least = NEVER
-            for slot in range(block * BLOCK, (block + 1) * BLOCK):
-                if due[slot] <= number:
-                    stop = ready(m, slot)
+            for place in range(block * BLOCK, (block + 1) * BLOCK):
+                if due[place] <= number:
+                    stop = ready(m, place)
                     if stop != DONE:
                         return stop
-                    leave(m, slot, event)
-                least = min(least, due[slot])
+                    leave(m, place, event)
+                least = min(least, due[place])
             first[block] = least
     return DONE
 
 
 @inlined
-def ready(m: Any, slot: Any) -> int:
-    """DONE when there is room for one step of the slot."""
-    own = m.lists[slot]
+def ready(m: Any, place: Any) -> int:
+    """DONE when there is room for one step of the list."""
+    own = m.lists[place]
     if not can_tell(own, m):
         return OUT_FULL
-    if not has_room(own) and not make_room(m, slot):
+    if not has_room(own) and not make_room(m, place):
         return POOL_FULL
     return DONE
 
 
 @kernel
-def publish_turned_round(m: Any, first: Any, base: Any, clock: Any, slots: Any) -> int:
+def publish_turned_round(m: Any, first: Any, base: Any, clock: Any, places: Any) -> int:
     """Publish the events first, first + 1, ... with numbers base + 1, ... at the times clock[row]. Resumes where it stopped.
 
-    In order of the slots [0, slots), so that lists and views, which are most of what is read, come in order of memory.
+    In order of the places [0, places): what a list reads of memory and of the grid is next to what the one before it has read.
     """
     meter = m.meter
-    while meter[SLOT] < slots:
-        slot = meter[SLOT]
-        if m.lists[slot].k != 0:
-            stop = take_slot(m, slot, first, base, clock)
+    while meter[PLACE] < places:
+        place = meter[PLACE]
+        if m.lists[place].k != 0:
+            stop = take_place(m, place, first, base, clock)
             if stop != DONE:
                 return stop
-        meter[SLOT] += 1
+        meter[PLACE] += 1
         meter[ROW] = 0
     meter[CLOCK], meter[NUMBER] = clock[-1], base + clock.size
     return DONE
 
 
 @borrowing_kernel
-def take_slot(m: Any, slot: Any, first: Any, base: Any, clock: Any) -> int:
+def take_place(m: Any, place: Any, first: Any, base: Any, clock: Any) -> int:
     """One subscription hears the batch from meter[ROW] on: every earlier row has been dealt with."""
-    meter, place = m.meter, np.int64(m.balls.place[slot])
-    radius = m.balls.radius
+    meter, radius = m.meter, m.balls.radius
     while True:
         reach = radius[place]
         n, end = collect(m, place, reach, first, meter[ROW], clock.size)
         i = 0
         while radius[place] <= reach and (2.0 * radius[place] >= reach or i + FEW >= n):
             row = np.int64(m.hits[i]) if i < n else end
-            stop = ready(m, slot)
+            stop = ready(m, place)
             if stop != DONE:
                 return stop
-            if to_next_leaving(m, slot, base, clock, row):
+            if to_next_leaving(m, place, base, clock, row):
                 passed = meter[NUMBER] - base
-                leave(m, slot, first + passed - 1 if m.number_due[slot] <= meter[NUMBER] else NONE)
+                leave(m, place, first + passed - 1 if m.number_due[place] <= meter[NUMBER] else NONE)
                 meter[ROW] = max(meter[ROW], passed)
                 i += i < n and row < passed
             elif i < n:
                 distance = np.sqrt(m.squares[i])
                 if distance <= radius[place]:
                     meter[CLOCK], meter[NUMBER] = clock[row], base + row + 1
-                    join(m, slot, first + row, distance)
+                    join(m, place, first + row, distance)
                 meter[ROW] = row + 1
                 i += 1
             elif end == clock.size:
@@ -184,9 +183,9 @@ def take_slot(m: Any, slot: Any, first: Any, base: Any, clock: Any) -> int:
 
 
 @inlined
-def to_next_leaving(m: Any, slot: Any, base: Any, clock: Any, row: Any) -> bool:
-    """Set clock and number to the slot's next deadline up to the publication of `row`; False when there is none."""
-    instant, number = m.instant_due[slot], m.number_due[slot]
+def to_next_leaving(m: Any, place: Any, base: Any, clock: Any, row: Any) -> bool:
+    """Set clock and number to the list's next deadline up to the publication of `row`; False when there is none."""
+    instant, number = m.instant_due[place], m.number_due[place]
     if number <= min(base + row + 1, base + clock.size) and instant > clock[number - base - 1]:
         m.meter[CLOCK], m.meter[NUMBER] = clock[number - base - 1], number
         return True

@@ -106,10 +106,11 @@ class RankedLists(ABC):
     def top(self, subscription: str, time: int) -> list[tuple[str, float]]:
         """The list as it stands at `time` (or at the clock, if that is later): best first."""
         slot = self.slot(subscription)
-        if self._memory.lists["k"][slot] == ALL:
+        k = self._memory.lists["k"][self._row(slot)]
+        if k == ALL:
             raise SubscriptionError(f"subscription {subscription!r} has no k: it hears every match and keeps no list")
         now = max(time, int(self._memory.meter[CLOCK]))
-        return [(c.event, c.relevance) for c in self._candidates(slot, now)[: self._memory.lists["k"][slot]]]
+        return [(c.event, c.relevance) for c in self._candidates(slot, now)[:k]]
 
     def entries(self, columns: EntryColumns) -> list[Entry]:
         rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -121,7 +122,7 @@ class RankedLists(ABC):
     def changed(self) -> set[str]:
         """The subscriptions whose state is not what it was when last asked. The clock and the count change with every act."""
         lists = self._memory.lists
-        names = {self._names[slot] for slot in np.flatnonzero(lists["changed"])}
+        names = {self._names[slot] for slot in self._slots_at(np.flatnonzero(lists["changed"])).tolist()}
         lists["changed"][:] = 0
         return names
 
@@ -146,12 +147,16 @@ class RankedLists(ABC):
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self._memory)
 
+    def _row(self, slot: int) -> int:
+        """Where in `lists` the slot's list lies."""
+        return slot
+
+    def _slots_at(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        return rows
+
     @abstractmethod
     def _candidates(self, slot: int, now: int) -> list[Candidate]:
         """The slot's candidates that live at `now`, best first."""
-
-    @abstractmethod
-    def _widen_slots(self, length: int) -> None: ...
 
     @abstractmethod
     def _forget_events(self, wanted: int, wanted_bytes: int) -> int:
@@ -199,14 +204,12 @@ class RankedLists(ABC):
         else:
             slot = len(self._names)
             self._names.append(subscription)
-            if slot == len(self._memory.lists):
-                self._widen_slots(2 * slot)
         self._slots[subscription] = slot
         return slot
 
-    def _activate(self, subscription: str, activation: Activation, view: int) -> int:
-        """Take a slot whose exact lists have views of at most `view`."""
-        k, window, since, error = activation
+    def _activate(self, subscription: str, activation: Activation) -> int:
+        """Take a slot."""
+        k, _, _, error = activation
         if subscription in self._slots:
             raise SubscriptionError(f"subscription {subscription!r} is active already; deactivate it first")
         if k is not None and k < 0:
@@ -215,6 +218,11 @@ class RankedLists(ABC):
             raise SubscriptionError(f"error is {error}: a probability between 0 and 1, both excluded, is accepted")
         slot = self._take_slot(subscription)
         self._activations[subscription] = activation
+        return slot
+
+    def _begin(self, row: int, activation: Activation, view: int) -> None:
+        """An empty list; exact ones have views of at most `view`."""
+        k, window, since, error = activation
         count = None if window is None else window.count
         duration = None if window is None else window.duration
         values = {
@@ -228,8 +236,7 @@ class RankedLists(ABC):
             "changed": 1,
         }
         for field, value in values.items():
-            self._memory.lists[field][slot] = value
-        return slot
+            self._memory.lists[field][row] = value
 
     def _set_clock(self, state: Mapping[str, Any]) -> None:
         self._memory.meter[CLOCK] = BEGINNING if state["clock"] is None else state["clock"]

@@ -76,7 +76,11 @@ class Windows(RankedLists):
 
     def activate(self, subscription: str, k: int | None, window: Window | None, time: int, error: float | None = None) -> None:
         """From `time` on, excluded, the subscription hears its k best of any window; no window means since then."""
-        self._activate(subscription, Activation(k, window, time, error), 2 * (k or 0) + 8)
+        activation = Activation(k, window, time, error)
+        slot = self._activate(subscription, activation)
+        if slot == len(self._memory.lists):
+            self._widen_slots(2 * slot)
+        self._begin(slot, activation, 2 * (k or 0) + 8)
 
     def deactivate(self, subscription: str) -> None:
         slot = self.slot(subscription)
