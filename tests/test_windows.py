@@ -352,6 +352,23 @@ def test_an_event_that_falls_off_the_view_at_once_still_draws_its_edge():
     windows.check()
 
 
+def test_a_ball_that_grows_within_a_batch_holds_later_events_of_it():
+    """Beyond everything that was near its block when the batch began."""
+    random = np.random.default_rng(5)
+    near, all_pairs = BallWindows(2), Windows()
+    near.balls_per_event = 10**9
+    near.activate("s", (0.5, 0.5), 2, Window(count=40), 0)
+    all_pairs.activate("s", 2, Window(count=40), 0)
+    near._memory.lists["limit"][near._row(near.slot("s"))] = 3
+    for start in range(0, 2000, 200):
+        points, times, ids = random.random((200, 2)), start + 1 + np.arange(200), [f"e{start + i}" for i in range(200)]
+        heard = near.entries(near.publish_batch(ids, times, np.full(200, NEVER), points))
+        far = -np.sqrt((points[:, 0] - 0.5) ** 2 + (points[:, 1] - 0.5) ** 2)
+        columns = all_pairs.publish_batch(ids, times, np.full(200, NEVER), np.arange(201), np.zeros(200), far)
+        assert sorted(heard) == sorted(all_pairs.entries(columns))
+    near.check()
+
+
 @pytest.mark.parametrize("kind", ["time", "count"])
 @pytest.mark.parametrize("dimensions", [1, 3])
 def test_near_an_ideal_point_is_what_windows_says_of_all_distances(kind, dimensions):

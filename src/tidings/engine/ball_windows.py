@@ -2,7 +2,7 @@
 
 Every event concerns every subscription, so nothing may be paid for those that it cannot affect. Small batches go event by
 event, through an index of balls whose radii are the current thresholds (`index.ball_index`); large ones are turned round,
-subscription by subscription, with a grid over the events (`near_passes`). Both give what `Windows` would, told of all
+subscription by subscription, with a grid over the events (`near_batches`). Both give what `Windows` would, told of all
 distances: relevance is minus the weighted Euclidean distance, the meaning of everything else is that of `windows`. An event
 whose point has a NaN concerns nobody, and is counted.
 
@@ -19,10 +19,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from tidings.engine.near_batches import in_order, publish_turned_round
 from tidings.engine.near_check import all_live, check_near, distance_of, leaves_at, rank_of
-from tidings.engine.near_lists import refill, settle
+from tidings.engine.near_lists import settle
 from tidings.engine.near_memory import (
     BLOCK,
+    NEAR,
     NEAR_LIST,
     NearMemory,
     empty_near_memory,
@@ -30,8 +32,10 @@ from tidings.engine.near_memory import (
     rename_near_events,
     repack_fallen,
     repack_views,
+    widest_windows,
 )
-from tidings.engine.near_passes import advance_to, in_order, publish_one_by_one, publish_turned_round
+from tidings.engine.near_passes import advance_to, publish_one_by_one
+from tidings.engine.near_refill import refill
 from tidings.engine.ranked_lists import Activation, Candidate, Entry, EntryColumns, RankedLists, window_of
 from tidings.engine.window_memory import (
     ALL,
@@ -50,6 +54,7 @@ from tidings.engine.window_memory import (
     STORED,
     TOUCHED,
     USED,
+    WRITTEN,
     Records,
     packed_events,
     padded,
@@ -271,12 +276,14 @@ class BallWindows(RankedLists):
         base = int(meter[NUMBER])
         clock = np.maximum.accumulate(np.maximum(times, meter[CLOCK]))
         self._freshen(0)
+        self._memory = self._memory._replace(rows=grid_of(self._memory.points, first, first + len(times)))
         meter[PLACE] = meter[ROW] = 0
         parts = []
         while (stop := publish_turned_round(self._memory, first, base, clock, self.index.used)) != DONE:
             parts.append(self._make_room(stop))
-        notices = self._drain() if not parts else np.concatenate([*parts, self._drain()])
+        notices = np.concatenate([*parts, self._drain()]) if parts else self._memory.out[: meter[WRITTEN]]
         slot, event, *rest = in_order(notices, base, len(times))
+        meter[WRITTEN] = 0
         return EntryColumns(slot, self._ids(event), *rest)
 
     def _freshen(self, stale: int) -> None:
@@ -291,7 +298,7 @@ class BallWindows(RankedLists):
             oldest = int(np.argmax(live)) if len(live) else 0
             memory = memory._replace(grid=grid_of(memory.points, oldest, stored))
             memory.meter[GRIDDED] = stored
-        room = max(len(memory.events), len(memory.balls.ball) + BLOCK)
+        room = max(len(memory.events), len(memory.balls.ball) + BLOCK, NEAR)
         if len(memory.hits) < room:
             memory = memory._replace(hits=np.zeros(room, np.int32), squares=np.zeros(room))
         self._memory = memory
@@ -309,7 +316,7 @@ class BallWindows(RankedLists):
         return parts
 
     def _follow(self) -> None:
-        """A list lies at the place of its ball: when the index has moved the balls, move the lists, and put their views in order."""
+        """A list lies at the place of its ball: when the index has moved balls, move the lists, their views in order."""
         memory, balls = self._memory, self.index.balls
         if balls.ball is not memory.balls.ball:
             moved = balls.ball[balls.ball != NONE]
@@ -322,17 +329,19 @@ class BallWindows(RankedLists):
             memory = memory._replace(
                 lists=lists, instant_due=dues[0], number_due=dues[1], instant_first=first[0], number_first=first[1]
             )
-            self._memory = self._repacked(memory, len(memory.mark))
-        self._memory = self._memory._replace(balls=balls)
+            self._memory = self._repacked(memory, len(memory.mark) - LANES)
+        if balls is not memory.balls:
+            self._memory = self._memory._replace(balls=balls)
 
     def _repacked(self, memory: NearMemory, length: int) -> NearMemory:
-        views = np.zeros(length), np.zeros(length, np.int64), np.zeros(length, np.int64)
+        length += LANES
+        views = np.zeros(length), np.zeros(length, np.int32), np.zeros(length, np.int64)
         repack_views(memory, *views)
         return memory._replace(distance=views[0], mark=views[1], leaves=views[2])
 
     def _take_places(self, place: int, room: int) -> None:
         lists, memory = self._memory.lists, self._memory
-        if memory.meter[USED] + room > len(memory.mark):
+        if memory.meter[USED] + room > len(memory.mark) - LANES:
             length = 2 * (int((lists["limit"] + 1)[lists["k"] > 0].sum()) + room)
             lists["start"][place] = 0
             self._memory = self._repacked(memory, length)
@@ -348,7 +357,7 @@ class BallWindows(RankedLists):
         kept = int(np.count_nonzero(used))
         points = np.zeros((len(memory.points), len(events) + LANES))
         points[:, :kept] = memory.points[:, : len(used)][:, used]
-        sought, squares = np.zeros(len(events) + LANES, np.int32), np.zeros(len(events) + LANES)
+        sought, squares = np.zeros(len(events) + NEAR, np.int32), np.zeros(len(events) + NEAR)
         memory.meter[GRIDDED] = 0
         grid = grid_of(points, 0, 0)
         self._memory = memory._replace(
@@ -361,12 +370,12 @@ class BallWindows(RankedLists):
         memory = self._memory
         stored = memory.events[: memory.meter[STORED]]
         clock, number = max(int(memory.meter[CLOCK]), -(2**61)), int(memory.meter[NUMBER])
-        live = np.zeros(len(stored), np.bool_)
-        for field, seen, now in (("counted", "number", number), ("duration", "time", clock)):
-            spans = memory.lists[field][(memory.lists["k"] != 0) & (memory.lists[field] != NEVER)]
-            if len(spans):
-                live |= stored[seen] > now - int(spans.max())
-        return live & (stored["expires"] > clock)
+        duration, counted = widest_windows(memory.lists)
+        live = (stored["number"] > number - counted) if counted else np.zeros(len(stored), np.bool_)
+        if duration:
+            live |= stored["time"] > clock - duration
+        live &= stored["expires"] > clock
+        return live
 
     def _store_saved(self, events: Sequence[Sequence[Any]]) -> dict[int, int]:
         """Take back live events; their handles by publication number."""
@@ -386,7 +395,7 @@ class BallWindows(RankedLists):
             for at, (_, relevance, _, _, number, told) in enumerate(candidates, int(own["start"])):
                 memory.distance[at], memory.mark[at] = -relevance, 2 * handles[number] + told
                 memory.leaves[at] = leaves_at(memory, place, handles[number])
-            memory.lists["viewed"][place] = len(candidates)
+            memory.lists["viewed"][place], memory.lists["timed"][place] = len(candidates), 1
         else:
             self._fall_again(place, [handles[candidate[4]] for candidate in candidates])
             refill(self._memory, np.int64(place))

@@ -65,7 +65,9 @@ def check_list(m: NearMemory, place: int, id_of: Names) -> None:
     assert ranks == sorted(ranks)
     for at in view[: len(view) if own["bounded"] else int(own["k"])]:
         number = NEVER if own["counted"] == NEVER else int(m.events["number"][m.mark[at] >> 1] + own["counted"])
-        assert m.meter[CLOCK] < m.instant_due[place] <= m.leaves[at]
+        leaves = leaves_at(m, place, int(m.mark[at] >> 1))
+        assert leaves == (m.leaves[at] if own["timed"] else NEVER)
+        assert m.meter[CLOCK] < m.instant_due[place] <= leaves
         assert m.meter[NUMBER] < m.number_due[place] <= number
     assert all(m.mark[at] & 1 for at in view[: int(own["k"])])
     radius = np.inf if own["edge"] == NONE else float(own["edge_distance"])

@@ -23,14 +23,17 @@ reads of the grid, is close together.
 | `lists.edge`, `edge_distance`  | n, i8 and f8 | the best event that fell off the view; NONE: all that live are in it |
 | `lists.fallen_start`, `fallen` | n, int64     | its fallen are [fallen_start, fallen_start + fallen), room for `fallen_room` |
 | `lists.changed`                | n, int64     | 1: touched since last asked |
-| `distance`                     | v, float64   | of a candidate |
-| `mark`                         | v, int64     | twice its event's handle, plus 1 once it has been told |
-| `leaves`                       | v, int64     | the instant at which it is no longer a candidate, NEVER for none |
+| `distance`                     | v + 64, f8   | of a candidate |
+| `mark`                         | v + 64, int32| twice its event's handle, plus 1 once it has been told |
+| `leaves`                       | v + 64, int64| if the list is `timed`: when it is no longer a candidate, NEVER for none |
+| `lists.timed`                  | n, int64     | 0: none of the view leaves at an instant, and `leaves` says nothing |
 | `fallen`                       | f, int32     | handles of events that were told and are not in the view |
 | `instant_due`, `number_due`    | n, int64     | nobody watched leaves before; n is a multiple of 64 |
 | `instant_first`, `number_first`| n / 64, int64| at most the least due of the block |
 | `balls`                        | -            | the arrays of `index.ball_index`: centres, weights and radii, and whose they are |
 | `grid`                         | -            | `index.point_grid` over the events up to handle meter[GRIDDED] |
+| `rows`                         | -            | `index.point_grid` over the events of the batch that is turned round |
+| `near_rows`, `near_points`     | NEAR, d x NEAR | those of them that a block of balls may hold, ascending; NaN after the last |
 | `point`                        | d, f8        | room for the event that is being published |
 | `hits`, `squares`              | -, i4 and f8 | room for what one question finds: balls of an event, or rows of a batch |
 | `sought`, `sought_squares`     | e + 64       | room for what a refill finds, i4 and f8 |
@@ -63,7 +66,9 @@ from tidings.index.point_grid import PointGrid, empty_grid
 from tidings.index.simd import LANES
 
 BLOCK = 64
-LIST_FIELDS = "k duration counted since after limit bounded start viewed edge fallen_start fallen_room fallen changed"
+NEAR = 256
+"""As many events of a batch may the balls of a block share, a multiple of LANES."""
+LIST_FIELDS = "k duration counted since after limit bounded start viewed timed edge fallen_start fallen_room fallen changed"
 NEAR_LIST = np.dtype([*((name, "i8") for name in LIST_FIELDS.split()), ("edge_distance", "f8")])
 
 
@@ -73,7 +78,7 @@ class NearMemory(NamedTuple):
     points: NDArray[np.float64]
     lists: Records
     distance: NDArray[np.float64]
-    mark: NDArray[np.int64]
+    mark: NDArray[np.int32]
     leaves: NDArray[np.int64]
     fallen: NDArray[np.int32]
     instant_due: NDArray[np.int64]
@@ -82,6 +87,9 @@ class NearMemory(NamedTuple):
     number_first: NDArray[np.int64]
     balls: Balls
     grid: PointGrid
+    rows: PointGrid
+    near_rows: NDArray[np.int32]
+    near_points: NDArray[np.float64]
     point: NDArray[np.float64]
     hits: NDArray[np.int32]
     squares: NDArray[np.float64]
@@ -98,9 +106,9 @@ def empty_near_memory(balls: Balls) -> NearMemory:
         np.zeros(256, np.uint8),
         np.zeros((dimensions, room + LANES)),
         np.zeros(BLOCK, NEAR_LIST),
-        np.zeros(room),
-        np.zeros(room, np.int64),
-        np.zeros(room, np.int64),
+        np.zeros(room + LANES),
+        np.zeros(room + LANES, np.int32),
+        np.zeros(room + LANES, np.int64),
         np.zeros(room, np.int32),
         np.full(BLOCK, NEVER),
         np.full(BLOCK, NEVER),
@@ -108,14 +116,29 @@ def empty_near_memory(balls: Balls) -> NearMemory:
         np.full(1, NEVER),
         balls,
         empty_grid(dimensions),
+        empty_grid(dimensions),
+        np.zeros(NEAR, np.int32),
+        np.zeros((dimensions, NEAR)),
         np.zeros(dimensions),
-        np.zeros(room, np.int32),
-        np.zeros(room),
-        np.zeros(room + LANES, np.int32),
-        np.zeros(room + LANES),
+        np.zeros(NEAR, np.int32),
+        np.zeros(NEAR),
+        np.zeros(NEAR + LANES, np.int32),
+        np.zeros(NEAR + LANES),
         np.zeros(64, NOTICE),
         new_meter(),
     )
+
+
+@kernel
+def widest_windows(lists: Any) -> tuple[int, int]:
+    """The greatest duration and the greatest count of any window; 0 for none."""
+    duration = counted = 0
+    for place in range(lists.size):
+        own = lists[place]
+        if own.k != 0:
+            duration = max(duration, 0 if own.duration == NEVER else own.duration)
+            counted = max(counted, 0 if own.counted == NEVER else own.counted)
+    return duration, counted
 
 
 @kernel

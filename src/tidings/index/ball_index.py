@@ -190,6 +190,18 @@ def set_radius(radii: Any, stretch: Any, reach: Any, at: int, radius: float) -> 
     reach[at // WIDTH] = max(reach[at // WIDTH], radius * stretch[at])
 
 
+@inlined
+def tighten(balls: Any, block: int) -> float:
+    """Set the block's reach to the greatest plain radius in it."""
+    begin, reach = block * WIDTH, -np.inf
+    radius, stretch = balls.radius[begin : begin + WIDTH], balls.stretch[begin : begin + WIDTH]
+    for i in range(WIDTH):
+        plain = radius[i] * stretch[i]
+        reach = plain if plain > reach else reach
+    balls.reach[block] = reach
+    return reach
+
+
 @borrowing_kernel
 def touch_balls(point: Any, balls: Any, used: int, found: Any, squares: Any, visited: Any) -> int:
     """Write the places of the balls that hold the point, and their squared distances; how many.
@@ -233,12 +245,8 @@ def touch_block(point: Any, balls: Any, begin: int, found: Any, squares: Any, n:
         for i in range(WIDTH):
             off = x - centre[i]
             here[i] += weight[i] * (off * off)
-    radius, stretch = balls.radius[begin : begin + WIDTH], balls.stretch[begin : begin + WIDTH]
-    reach = -np.inf
-    for i in range(WIDTH):
-        plain = radius[i] * stretch[i]
-        reach = plain if plain > reach else reach
-    balls.reach[begin // WIDTH] = reach
+    radius = balls.radius[begin : begin + WIDTH]
+    tighten(balls, begin // WIDTH)
     for i in range(WIDTH):
         # Squares are compared first since roots are slow; a negative radius holds nothing, and its square excludes little.
         if here[i] <= radius[i] * radius[i] * ROUNDING and np.sqrt(here[i]) <= radius[i]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tidings._jit import inlined, kernel
 
-CELL_POINTS = 4
+CELL_POINTS = 2
 
 
 class PointGrid(NamedTuple):

@@ -6,6 +6,7 @@
 | `overlap64(lo, hi, at, a, b)`  | uint64 mask: bit t is set when lo[at + t] <= b and a <= hi[at + t]              |
 | `disjoint64(bits, at, mask)`   | uint64 mask: bit t is set when bits[at + t] & mask == 0                         |
 | `and512(rows, row, left)`      | left &= rows[row] for uint64 rows and left of 8 words; whether a bit is left     |
+| `first_bits(n)`                | uint64 mask of the first n bits, 0 to 64                                        |
 | `trailing_zeros(mask)`         | int64 position of the lowest set bit; the mask must not be 0                    |
 | `leading_zeros(mask)`          | int64 number of zero bits above the highest set bit; the mask must not be 0     |
 | `popcount(mask)`               | int64 number of set bits                                                        |
@@ -161,6 +162,11 @@ def _slide(typing_context: Any, array: Any, at: Any, to: Any, n: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, types.intp), generate
+
+
+@inlined
+def first_bits(n: int) -> Any:
+    return np.uint64(0) if n == 0 else ~np.uint64(0) >> np.uint64(LANES - n)
 
 
 @inlined
