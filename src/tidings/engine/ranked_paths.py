@@ -10,7 +10,7 @@ A price is in nanoseconds an event. It needs how many matches to expect, which a
 how many blocks the event reaches, and which share of them stands above the score that the k-th best will have.
 
 The paper's intersection of d lists in score order is not among the paths. To the k-th best at rank r it reads r * p entries of
-every list (p the share that holds there), about 4 ns each; tiers of blocks read r / 512 blocks of about 150 ns, less unless
+every list (p the share that holds there), about 4 ns each; tiers of blocks read r / 512 blocks of 70 to 150 ns, less unless
 p < 0.07 / d, and there the two come out alike.
 """
 
@@ -38,15 +38,15 @@ from tidings.model.clause import Values
 
 BATCHED_BLOCK, SINGLE_BLOCK = 70.0, 150.0
 """Nanoseconds: a block reached by a batch, and by one event."""
-SELECTED, GIVEN = 350.0, 40.0
+SELECTED, GIVEN = 200.0, 40.0
 """A match that is scored and sorted with all others, and one that stands in its place already."""
-START, OFFER, SHIFT = 600.0, 10.0, 0.15
+START, OFFER, SHIFT = 200.0, 10.0, 0.35
 """To begin a search in order, a clause offered to the best so far, and each of the k places it may shift there."""
 DESCENT, BOUNDED_DESCENT, STEP = 400.0, 10_000.0, 15.0
 """A descent of the SOPT-R-tree, one by bounds of scores that depend on the event, and each interval given."""
 UNPRICED = 1000
 """Up to this k, a single event's ordered path is cheaper than `Select` whatever matches, and an estimate would cost more."""
-PROBED = 64
+PROBED = 16
 BATCH = 64
 SAMPLED_SCORES = 1024
 EMPTY = np.empty(0, np.int32)
@@ -59,6 +59,10 @@ class Question(NamedTuple):
     values: Callable[[int], Values]
     k: int
     snapshot: int
+
+    @property
+    def block_price(self) -> float:
+        return BATCHED_BLOCK if len(self.events) >= BATCH else SINGLE_BLOCK
 
 
 class Estimate(NamedTuple):
@@ -105,8 +109,7 @@ class Select:
         return None
 
     def cost(self, question: Question, estimate: Estimate) -> float:
-        block = BATCHED_BLOCK if len(question.events) >= BATCH else SINGLE_BLOCK
-        return estimate.blocks * block + estimate.matches * SELECTED
+        return estimate.blocks * question.block_price + estimate.matches * SELECTED
 
     def best(self, segment: Segment, question: Question) -> Pairs:
         return segment.match(question.events, question.values, question.snapshot)
@@ -125,7 +128,7 @@ class InOrder:
         offered = min(matches, k * (1.0 + math.log(max(matches / k, 1.0)))) if k else 0.0
         # Events differ: those with fewer matches than most read on for longer.
         blocks = estimate.blocks * min(1.0, 2 * estimate.share)
-        return START + blocks * SINGLE_BLOCK + offered * (OFFER + k * SHIFT) + min(k, matches) * GIVEN
+        return START + blocks * question.block_price + offered * (OFFER + k * SHIFT) + min(k, matches) * GIVEN
 
     def best(self, segment: Segment, question: Question) -> Pairs:
         return segment.topk(question.events, question.k, question.snapshot)
@@ -233,7 +236,7 @@ class RankedPaths:
         return self.plan(segment, question).path
 
     def estimate(self, segment: Segment, question: Question) -> Estimate:
-        """From the sampled clauses and the first sixteenth of the events."""
+        """From the sampled clauses and the first events, a sixteenth of them at most: it must cost little beside the answer."""
         probed = min(len(question.events), max(1, len(question.events) // 16), PROBED)
         events = as_events(question.events)
         matches = blocks = 0.0

@@ -6,9 +6,10 @@
 | `local`      | (cell, word) table | the same in each cell of a grid of GRID x GRID over the places seen first      |
 | `cell_total` | GRID^2, int64      | events in each cell                                                           |
 
-Events are a sample: at most OBSERVED of a batch, counted when there are as many. Before that a sample of the clauses stands in for
-them. A word's share in a neighbourhood is its count there, with PRIOR events of the whole topic added, so that a cell of which
-little is known goes by what is known everywhere. Shares only choose access paths; answers do not depend on them.
+Events are a sample: at most OBSERVED of a batch, counted when there are as many, from the first batch on that has words; where no
+event has any, there is nothing to choose by them. Before that a sample of the clauses stands in for them. A word's share in a
+neighbourhood is its count there, with PRIOR events of the whole topic added, so that a cell of which little is known goes by what
+is known everywhere. Shares only choose access paths; answers do not depend on them.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class Statistics:
         return self._words / self.events if self.events else TYPICAL_WORDS
 
     def observe(self, events: EventColumns) -> None:
+        if not len(events.word) and not len(self.word_count) and not self._waiting:
+            return
         count = min(len(events), OBSERVED)
         start = events.word_start[: count + 1].copy()
         self._waiting.append((events.box[:count].copy(), start, events.word[: start[-1]].copy()))

@@ -28,7 +28,7 @@ Bounds and cells are float32, rounded to nearest. Rounding is monotone: lo <= x 
 never lost, and what rounding lets through falls in verification.
 
 Cost: an event tests P/64 spans, 64 bounds for each span it touches, at most 24 lines of 64 bytes for each block it touches.
-Large batches are walked block by block (`match_pairs`), which keeps a block's lines in the nearest cache.
+Batches are walked block by block (`match_pairs`, `topk_events`), which keeps a block's lines in the nearest cache.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from numpy.typing import NDArray
 
 from tidings.index.block_layout import BLOCK, NO_KEY, PLACE, Layout, lay_out
 from tidings.index.block_lines import WORDS, Entries, draw_lines
-from tidings.index.block_match import Blocks, match_event, match_pairs, reach_events, topk_events
+from tidings.index.block_match import Blocks, match_event, match_pairs, reach_events
+from tidings.index.block_topk import topk_events
 from tidings.index.records import NO_WORD, as_events, pack, pack_bits, readonly, unpack, unpack_one
 from tidings.index.verify import Events, Packed
 from tidings.model.arrays import ClauseColumns, EventColumns
@@ -50,6 +51,8 @@ from tidings.model.gather import Parts
 Matches = tuple[NDArray[np.int32], NDArray[np.int32]]
 PAIRS = 1 << 23
 """(event, block) pairs that a chunk of a batch may need, all blocks reached."""
+PLACES = 1 << 20
+"""Places among the k best of all events of a chunk together, 20 bytes each."""
 
 
 class Stats(NamedTuple):
@@ -125,12 +128,7 @@ class BlockBitmaps:
 
     def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
         """(event row, clause row) of every match. A clause whose owner has `died[owner] <= snapshot` is skipped."""
-        parts = [*self.match_chunks(events, died, snapshot)]
-        if not parts:
-            return np.empty(0, np.int32), np.empty(0, np.int32)
-        if len(parts) == 1:
-            return parts[0]
-        return np.concatenate([event for event, _ in parts]), np.concatenate([clause for _, clause in parts])
+        return _joined([*self.match_chunks(events, died, snapshot)])
 
     def match_chunks(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Iterator[Matches]:
         """`match_batch` in parts, a chunk of events each, for answers that should not stand in memory together."""
@@ -161,8 +159,13 @@ class BlockBitmaps:
         `score` and `tie` are by owner, ties distinct; `score` must be what the structure was built with.
         """
         died = NOBODY if died is None else readonly(died)
-        args = (self.packed, self.blocks, self.entries, self.lines, as_events(events))
-        return topk_events(*args, k, readonly(score), readonly(tie), died, snapshot, self._counters)
+        chunk = max(1, min(8192, PLACES // max(1, k)))
+        whole, score, tie = as_events(events), readonly(score), readonly(tie)
+        parts = []
+        for first in range(0, len(events) if k else 0, chunk):
+            args = (self.packed, self.blocks, self.entries, self.lines, whole, first, min(first + chunk, len(events)))
+            parts.append(topk_events(*args, k, score, tie, died, snapshot, self._counters))
+        return _joined(parts)
 
     @property
     def nbytes(self) -> int:
@@ -199,6 +202,14 @@ class BlockBitmaps:
 
 
 NOBODY = readonly(np.empty(0, np.uint32))
+
+
+def _joined(parts: list[Matches]) -> Matches:
+    if not parts:
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate([event for event, _ in parts]), np.concatenate([clause for _, clause in parts])
 
 
 def block_bounds(clauses: ClauseColumns, layout: Layout) -> tuple[NDArray[np.float32], NDArray[np.int16]]:

@@ -5,7 +5,8 @@ share of all interval ends of the dimension that lie within, so that dimensions 
 are ordered by (tier, key, width level, position along the key); a run of one (tier, key, level) that fills half a block gets blocks
 of its own, smaller runs share.
 
-A *tier* is a rank range by score, doubling in size, the best first: top-k reads tiers until the k-th score beats what follows.
+A *tier* is a rank range by score, four times the one before, the best first: top-k reads tiers until the k-th score beats what
+follows. An event reaches one or two blocks of a tier whatever its size, so tiers that only double are twice the blocks.
 """
 
 from __future__ import annotations
@@ -48,9 +49,8 @@ def lay_out(clauses: ClauseColumns, score: NDArray[np.float64] | None) -> Layout
     position = np.nan_to_num(np.fmin(lo, hi) / 2 + np.fmax(lo, hi) / 2)
     placed = key_dim == PLACE
     position[placed] = hilbert_codes(clauses.box[placed], usual_extent(clauses.box[placed]))
-    # Boxes are parted only where their sides differ eightfold: parting them finer costs more blocks than it saves.
-    steps = np.where(placed, 6.0, 1.0)
-    level = np.minimum(np.floor(-np.log2(np.maximum(mass, 2.0**-48)) / steps), 8).astype(np.int64)
+    level = np.minimum(np.floor(-np.log2(np.maximum(mass, 2.0**-48))), 8).astype(np.int64)
+    level[placed] = size_levels(clauses.box[placed])
     tier, rank = tiers(len(clauses), score)
     run = (tier * (1 << 16) + (key_dim.astype(np.int64) - PLACE)) * 16 + level
     order = np.lexsort((position, run))
@@ -59,6 +59,16 @@ def lay_out(clauses: ClauseColumns, score: NDArray[np.float64] | None) -> Layout
         order = _by_rank_within(order, block_start, rank)
     edges, cell_count = cell_edges(ends)
     return Layout(order, block_start, tier[order[block_start[:-1]]].astype(np.int32), key_dim, key_lo, key_hi, edges, cell_count)
+
+
+def size_levels(box: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Eightfold lengths of the longer side, 0 ... 8, the median in the middle of 4: finer parts cost more blocks than they save."""
+    with np.errstate(over="ignore"):
+        side = np.clip((box[:, 2:] - box[:, :2]).max(axis=1, initial=0.0), np.finfo(float).tiny, np.finfo(float).max)
+    length = np.log2(side)
+    usual = float(np.median(length)) if len(length) else 0.0
+    level: NDArray[np.int64] = np.clip(np.rint((length - usual) / 3), -4, 4).astype(np.int64) + 4
+    return level
 
 
 def usual_extent(box: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -74,11 +84,11 @@ def usual_extent(box: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def tiers(n: int, score: NDArray[np.float64] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(tier, rank) of each clause: tier t holds the ranks from BLOCK * (2**t - 1); all are 0 without scores."""
+    """(tier, rank) of each clause: tier t holds the ranks from BLOCK * (4**t - 1) / 3; all are 0 without scores."""
     rank = np.zeros(n, np.int64)
     if score is not None and n and score.min() < score.max():
         rank[np.argsort(-score, kind="stable")] = np.arange(n)
-    return np.log2(rank // BLOCK + 1).astype(np.int64), rank
+    return (np.log2(3 * (rank // BLOCK) + 1) / 2).astype(np.int64), rank
 
 
 def cut(run: NDArray[np.int64]) -> NDArray[np.int32]:

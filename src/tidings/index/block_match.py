@@ -1,4 +1,4 @@
-"""The kernels of block bitmaps: reach blocks, AND lines, verify, keep the best k. See `block_bitmaps` for the arrays."""
+"""The kernels of block bitmaps: reach blocks, AND lines, verify. See `block_bitmaps` for the arrays."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Blocks(NamedTuple):
 
 
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
+Starts = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
 @kernel
@@ -72,28 +73,43 @@ def reach_group(blocks: Blocks, group: int, events: Events, event: int, reached:
 
 
 @kernel
-def reach_events(blocks: Blocks, events: Events, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """For each block the events [first, last) that reach it: event[start[b]:start[b + 1]]."""
-    count = blocks.best.size
+def reach_pairs(blocks: Blocks, groups: tuple[int, int], events: Events, asked: NDArray[np.int32]) -> Pairs:
+    """(block, event) for each block of groups[0] ... groups[1] - 1 that each of the events `asked` reaches, event by event."""
+    first, last = groups
+    count = wide(blocks.group_block[last] - blocks.group_block[first])
     pair_block, pair_event = np.empty(64 + count, np.int32), np.empty(64 + count, np.int32)
     pairs = 0
-    start = np.zeros(count + 1, np.int64)
-    for event in range(first, last):
+    for event in asked:
         pair_block, pair_event = grown(pair_block, pairs, count), grown(pair_event, pairs, count)
         begin = pairs
-        for group in range(blocks.group_key.size):
+        for group in range(first, last):
             pairs = reach_group(blocks, group, events, event, pair_block, pairs)
-        for i in range(begin, pairs):
-            pair_event[i] = event
-            start[pair_block[i] + 1] += 1
-    for block in range(count):
+        pair_event[begin:pairs] = event
+    return pair_block[:pairs], pair_event[:pairs]
+
+
+@kernel
+def by_block(first: int, last: int, pair_block: NDArray[np.int32], pair_event: NDArray[np.int32]) -> Starts:
+    """The events of each block of first ... last - 1: event[start[b - first] : start[b - first + 1]], in the order of the pairs."""
+    start = np.zeros(last - first + 1, np.int64)
+    for block in pair_block:
+        start[block - first + 1] += 1
+    for block in range(last - first):
         start[block + 1] += start[block]
-    ordered = np.empty(pairs, np.int32)
+    event = np.empty(pair_event.size, np.int32)
     at = start.copy()
-    for i in range(pairs):
-        ordered[at[pair_block[i]]] = pair_event[i]
-        at[pair_block[i]] += 1
-    return start, ordered
+    for i in range(pair_block.size):
+        block = pair_block[i] - first
+        event[at[block]] = pair_event[i]
+        at[block] += 1
+    return start, event
+
+
+@kernel
+def reach_events(blocks: Blocks, events: Events, first: int, last: int) -> Starts:
+    """For each block the events [first, last) that reach it: event[start[b]:start[b + 1]]."""
+    block, event = reach_pairs(blocks, (0, blocks.group_key.size), events, np.arange(first, last).astype(np.int32))
+    return by_block(0, blocks.best.size, block, event)
 
 
 @kernel
@@ -286,111 +302,3 @@ def match_event(
     counters[0] += reaches
     counters[2] += count
     return out[:count]
-
-
-@inlined
-def offer(
-    top_score: NDArray[np.float64],
-    top_tie: NDArray[np.int64],
-    top_clause: NDArray[np.int32],
-    used: int,
-    score: float,
-    tie: int,
-    clause: int,
-) -> int:
-    """Put a clause into its place among the best so far, unless its owner (the tie) stands there already; how many stand now."""
-    at = used
-    while at > 0 and (top_score[at - 1] < score or (top_score[at - 1] == score and top_tie[at - 1] > tie)):
-        at -= 1
-    if at == top_score.size or (at > 0 and top_score[at - 1] == score and top_tie[at - 1] == tie):
-        return used
-    used = min(used + 1, top_score.size)
-    for i in range(used - 1, at, -1):
-        top_score[i], top_tie[i], top_clause[i] = top_score[i - 1], top_tie[i - 1], top_clause[i - 1]
-    top_score[at], top_tie[at], top_clause[at] = score, tie, clause
-    return used
-
-
-@inlined
-def offer_block(
-    packed: Packed,
-    first: int,
-    left: NDArray[np.uint64],
-    events: Events,
-    event: int,
-    thresholds: NDArray[np.signedinteger],
-    row: int,
-    score: NDArray[np.float64],
-    tie: NDArray[np.int64],
-    died: NDArray[np.uint32],
-    snapshot: int,
-    top_score: NDArray[np.float64],
-    top_tie: NDArray[np.int64],
-    top_clause: NDArray[np.int32],
-    used: int,
-    counters: NDArray[np.int64],
-    ordered: bool,
-) -> int:
-    """Offer what is left of a block, until, in a block ordered by score, the score falls below the last of a full top."""
-    for w in range(WORDS):
-        bits = left[w]
-        while bits != 0:
-            slot = first + (w << 6) + trailing_zeros(bits)
-            bits &= bits - np.uint64(1)
-            owner = packed.owner[slot]
-            if used == top_score.size and score[owner] < top_score[-1]:
-                if ordered:
-                    return used
-                continue
-            counters[1] += 1
-            if holds(packed, slot, events, event, thresholds, row) and not dead(packed, slot, died, snapshot):
-                used = offer(top_score, top_tie, top_clause, used, score[owner], tie[owner], packed.row[slot])
-    return used
-
-
-@kernel
-def topk_events(
-    packed: Packed,
-    blocks: Blocks,
-    entries: Entries,
-    lines: NDArray[np.uint64],
-    events: Events,
-    k: int,
-    score: NDArray[np.float64],
-    tie: NDArray[np.int64],
-    died: NDArray[np.uint32],
-    snapshot: int,
-    counters: NDArray[np.int64],
-) -> Pairs:
-    m = events.box.shape[0] if k > 0 else 0
-    top_score, top_tie, top_clause = np.empty(k), np.empty(k, np.int64), np.empty(k, np.int32)
-    cells = np.empty((1, 2, 3 * blocks.edges.shape[0] + 2), np.uint8)
-    thresholds = np.empty((1, 4), packed.box.dtype)
-    left, reached = np.empty(WORDS, np.uint64), np.empty(blocks.best.size, np.int32)
-    out_event, out_clause = np.empty(4096, np.int32), np.empty(4096, np.int32)
-    itself = np.empty(1, np.int32)
-    count = 0
-    for event in range(m):
-        boxed = event_cells(blocks, events, event, cells, 0)
-        box_thresholds(events.box, event, packed.place[0], thresholds, 0)
-        used, itself[0] = 0, event
-        for group in range(blocks.group_key.size):
-            if used == k and blocks.group_best[group] < top_score[-1]:
-                continue
-            reaches = reach_group(blocks, group, events, event, reached, 0)
-            counters[0] += reaches
-            for i in range(reaches):
-                block = wide(reached[i])
-                if used == k and blocks.best[block] < top_score[-1]:
-                    continue
-                key_cells(blocks, entries, block, events, itself, event, cells)
-                if survive(blocks, entries, lines, block, cells, 0, boxed, left):
-                    top = (top_score, top_tie, top_clause, used, counters, blocks.best[block] < np.inf)
-                    verified = (left, events, event, thresholds, 0, score, tie, died, snapshot)
-                    used = offer_block(packed, wide(blocks.start[block]), *verified, *top)
-        out_event, out_clause = grown(out_event, count, used), grown(out_clause, count, used)
-        out_event[count : count + used] = event
-        out_clause[count : count + used] = top_clause[:used]
-        count += used
-    counters[2] += count
-    return out_event[:count].copy(), out_clause[:count].copy()

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import inlined, kernel
-from tidings.index.block_match import grown, offer
+from tidings.index.block_match import grown
+from tidings.index.block_topk import offer
 from tidings.index.simd import disjoint64, overlap64, trailing_zeros, wide
 from tidings.index.verify import Events, Packed, box_thresholds, dead, record_holds
 
