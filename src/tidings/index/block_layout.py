@@ -44,21 +44,30 @@ class Layout(NamedTuple):
 
 def lay_out(clauses: ClauseColumns, score: NDArray[np.float64] | None) -> Layout:
     ends = sample_ends(clauses)
-    key_dim, mass, key_lo, key_hi = choose_keys(clauses, ends)
+    tier, rank = tiers(len(clauses), score)
+    key_dim, mass, key_lo, key_hi = choose_keys(clauses, ends, tier)
     lo, hi = (np.nan_to_num(end, posinf=np.nan, neginf=np.nan) for end in (key_lo, key_hi))
     position = np.nan_to_num(np.fmin(lo, hi) / 2 + np.fmax(lo, hi) / 2)
     placed = key_dim == PLACE
     position[placed] = hilbert_codes(clauses.box[placed], usual_extent(clauses.box[placed]))
-    level = np.minimum(np.floor(-np.log2(np.maximum(mass, 2.0**-48))), 8).astype(np.int64)
+    level = mass_levels(mass)
     level[placed] = size_levels(clauses.box[placed])
-    tier, rank = tiers(len(clauses), score)
-    run = (tier * (1 << 16) + (key_dim.astype(np.int64) - PLACE)) * 16 + level
+    run = run_of(tier, key_dim, level)
     order = np.lexsort((position, run))
     block_start = cut(run[order])
     if score is not None:
         order = _by_rank_within(order, block_start, rank)
     edges, cell_count = cell_edges(ends)
     return Layout(order, block_start, tier[order[block_start[:-1]]].astype(np.int32), key_dim, key_lo, key_hi, edges, cell_count)
+
+
+def run_of(tier: NDArray[np.int64], key_dim: NDArray[np.int16], level: NDArray[np.int64]) -> NDArray[np.int64]:
+    run: NDArray[np.int64] = (tier * (1 << 16) + (key_dim.astype(np.int64) - PLACE)) * 16 + level
+    return run
+
+
+def mass_levels(mass: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.minimum(np.floor(-np.log2(np.maximum(mass, 2.0**-48))), 8).astype(np.int64)
 
 
 def size_levels(box: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -178,7 +187,7 @@ def cell_edges(ends: list[NDArray[np.float64]]) -> tuple[NDArray[np.float32], ND
 
 
 def choose_keys(
-    clauses: ClauseColumns, ends: list[NDArray[np.float64]]
+    clauses: ClauseColumns, ends: list[NDArray[np.float64]], tier: NDArray[np.int64]
 ) -> tuple[NDArray[np.int16], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Each clause's key: (dimension, PLACE or NO_KEY; mass; lo; hi); lo and hi are those of the key predicate."""
     n = len(clauses)
@@ -195,10 +204,26 @@ def choose_keys(
     for axis, values in enumerate(ends[-2:]):
         within = np.searchsorted(values, box[:, axis + 2], "right") - np.searchsorted(values, box[:, axis], "left")
         area *= within / max(1, len(values))
-    better = area <= mass[placed]
+    better = (area <= mass[placed]) | drawn_to_place(area, mass[placed], key_dim[placed], tier[placed])
     chosen = placed[better]
     key_dim[chosen], mass[chosen] = PLACE, area[better]
     return key_dim, mass, key_lo, key_hi
+
+
+def drawn_to_place(
+    area: NDArray[np.float64], mass: NDArray[np.float64], key_dim: NDArray[np.int16], tier: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Of the clauses with boxes, those that had better stand with the others by their place, though another key is narrower.
+
+    A key is only as good as its blocks: a run of b blocks along a dimension is reached through a share of 1/b of it and the
+    clauses' own mass, b blocks over the plane through squares of 1/sqrt(b) and their own sides.
+    """
+    blocks_by_place = np.maximum(np.bincount(tier[area <= mass], minlength=int(tier.max(initial=0)) + 1), 1) / BLOCK
+    _, run, size = np.unique(run_of(tier, key_dim, mass_levels(mass)), return_inverse=True, return_counts=True)
+    by_key = np.minimum(mass + BLOCK / size[run], 1.0)
+    by_place = (np.sqrt(area) + np.sqrt(1 / blocks_by_place[tier])) ** 2
+    drawn: NDArray[np.bool_] = by_place < by_key
+    return drawn
 
 
 @kernel

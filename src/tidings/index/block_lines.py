@@ -128,13 +128,11 @@ def count_usage(
 
 @inlined
 def global_cell(value: np.float32, edges: NDArray[np.float32], count: int) -> int:
-    """1 + how many edges are at most the value; 0 when it is missing."""
-    if value != value:
-        return 0
-    cell = 1
-    for j in range(edges.size):
-        cell += edges[j] <= value
-    return min(cell, count)
+    """1 + how many edges are at most the value, by five halvings without a branch; 0 when it is missing."""
+    cell = 0
+    for half in (16, 8, 4, 2, 1):
+        cell += half if edges[cell + half - 1] <= value else 0
+    return 0 if value != value else min(cell + 1, count)
 
 
 @inlined
@@ -149,7 +147,8 @@ def local_cell(value: np.float32, lo: np.float32, scale: np.float32) -> int:
 
 @inlined
 def joined(cell: int, shift: int) -> int:
-    return 0 if cell == 0 else 1 + ((cell - 1) >> shift)
+    """Cells 1 ... 2**shift become cell 1, and so on; 0 stays."""
+    return (cell + (1 << shift) - 1) >> shift
 
 
 @inlined

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tidings._jit import inlined, kernel
 from tidings.index.block_layout import NO_KEY, PLACE
 from tidings.index.block_lines import WORDS, Entries, global_cell, joined, local_cell
-from tidings.index.simd import and512, overlap64, trailing_zeros, wide
+from tidings.index.simd import and512, overlap64, prefetch, trailing_zeros, wide
 from tidings.index.verify import Events, Packed, box_thresholds, dead, holds
 
 
@@ -29,6 +29,8 @@ class Blocks(NamedTuple):
     cell_count: NDArray[np.uint8]
 
 
+AHEAD, EVENTS_AHEAD = 8, 3
+"""Lines of a block that are asked for ahead, and by how many events: most blocks are done with after seven."""
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 Starts = tuple[NDArray[np.int64], NDArray[np.int32]]
 
@@ -112,28 +114,30 @@ def reach_events(blocks: Blocks, events: Events, first: int, last: int) -> Start
     return by_block(0, blocks.best.size, block, event)
 
 
+@inlined
+def end_cells(blocks: Blocks, events: Events, event: int, end: int, cells: NDArray[np.uint8]) -> None:
+    """The event's cells as `Entries` counts them, but those along a key, with its box's lower (end 0) or upper ends; 0: missing."""
+    width = blocks.edges.shape[0]
+    for dim in range(width - 2):
+        cells[dim] = global_cell(np.float32(events.value[event, dim]), blocks.edges[dim], blocks.cell_count[dim])
+    missing = events.box[event, 0] > events.box[event, 2]
+    for axis in range(2):
+        dim = width - 2 + axis
+        cell = global_cell(np.float32(events.box[event, axis + 2 * end]), blocks.edges[dim], blocks.cell_count[dim])
+        cells[dim] = 0 if missing else cell
+    for dim in range(width):
+        cells[width + dim], cells[2 * width + dim] = joined(cells[dim], 1), joined(cells[dim], 2)
+
+
 @kernel
 def event_cells(blocks: Blocks, events: Events, event: int, cells: NDArray[np.uint8], row: int) -> bool:
-    """cells[row, 0]: the event's cells as `Entries` counts them, with its box's lower ends; cells[row, 1]: with its upper ends.
-
-    0 is missing. The cells along a key are left out. Whether the event's box has any size.
-    """
-    width = blocks.edges.shape[0]
-    missing = events.box[event, 0] > events.box[event, 2]
-    for dim in range(width):
-        edges, count = blocks.edges[dim], blocks.cell_count[dim]
-        axis = dim - (width - 2)
-        if axis < 0:
-            low = high = global_cell(np.float32(events.value[event, dim]), edges, count)
-        elif missing:
-            low = high = 0
-        else:
-            low = global_cell(np.float32(events.box[event, axis]), edges, count)
-            high = global_cell(np.float32(events.box[event, axis + 2]), edges, count)
-        for shift in range(3):
-            cells[row, 0, shift * width + dim] = joined(low, shift)
-            cells[row, 1, shift * width + dim] = joined(high, shift)
-    return bool(events.box[event, 0] < events.box[event, 2] or events.box[event, 1] < events.box[event, 3])
+    """cells[row]: the event's cells with its box's lower ends, and with its upper ends. Whether the box has any size."""
+    end_cells(blocks, events, event, 0, cells[row, 0])
+    if events.box[event, 0] < events.box[event, 2] or events.box[event, 1] < events.box[event, 3]:
+        end_cells(blocks, events, event, 1, cells[row, 1])
+        return True
+    cells[row, 1] = cells[row, 0]
+    return False
 
 
 @inlined
@@ -154,6 +158,14 @@ def key_cells(
                 for end in range(2):
                     value = np.float32(events.box[event, axis + 2 * end])
                     cells[event - first, end, at + axis] = local_cell(value, lo, scale)
+
+
+@inlined
+def ask_ahead(entries: Entries, lines: NDArray[np.uint64], block: int, cells: NDArray[np.uint8], row: int) -> None:
+    """Have the lines fetched that the event with these cells will most likely need of the block; the first two are used by all."""
+    first = wide(entries.start[block])
+    for entry in range(first + 2, min(first + AHEAD, wide(entries.start[block + 1]))):
+        prefetch(lines, WORDS * (wide(entries.line[entry]) + cells[row, 0, entries.column[entry]]))
 
 
 @inlined
@@ -258,6 +270,7 @@ def match_pairs(
         key_cells(blocks, entries, block, events, reaching[start[block] : start[block + 1]], first, cells)
         for i in range(start[block], start[block + 1]):
             event = wide(reaching[i])
+            ask_ahead(entries, lines, block, cells, reaching[min(i + EVENTS_AHEAD, start[block + 1] - 1)] - first)
             if not survive(blocks, entries, lines, block, cells, event - first, boxed, left):
                 continue
             out_event, out_clause = grown(out_event, count, 64 * WORDS), grown(out_clause, count, 64 * WORDS)
