@@ -10,6 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tidings.engine import store
+from tidings.engine import merging, store
 
 SCHEMA = td.Schema({"price": td.Number(0, 8), "brand": td.Category()})
 EVENT = {"id": "e", "price": 1.0, "brand": "a"}
@@ -73,8 +74,9 @@ def tidy(topic: td.Topic) -> int:
 
 @pytest.fixture
 def often(monkeypatch) -> None:
-    monkeypatch.setattr(store, "FLUSH_AT", 4)
-    monkeypatch.setattr(store, "MERGE_WIDTH", 3)
+    monkeypatch.setattr(merging, "FLUSH_AT", 4)
+    monkeypatch.setattr(merging, "MERGE_WIDTH", 3)
+    monkeypatch.setattr(store, "QUIET", 0.01)
 
 
 @pytest.fixture(params=["memory", "durable"])
@@ -101,6 +103,32 @@ def test_threads_see_only_states_that_existed(topic):
         assert seen
     ids = [id for segment in topic.store.snapshot.segments for id in segment.names.take(segment.live(topic.store.snapshot.seq))]
     assert len(ids) == len(set(ids)), "an id lives in one place"
+
+
+def load(topic: td.Topic, first: int, last: int) -> None:
+    rows = range(first, last)
+    topic.subscribe_many(pa.table({"id": [f"s{i:03}" for i in rows], "price.lo": [i % 8 / 8 for i in rows]}), time=0)
+
+
+def segment_sizes(topic: td.Topic) -> list[int]:
+    return sorted(len(segment) for segment in topic.store.snapshot.segments)
+
+
+def test_a_topic_that_is_left_alone_has_two_segments_at_most(topic):
+    load(topic, 0, 100)
+    load(topic, 100, 104)
+    load(topic, 104, 108)
+    topic.store.settle()
+    assert segment_sizes(topic) == [11, 100], "the small ones are one"
+    assert len(topic.match(EVENT, time=0)) == 110
+
+
+def test_an_eighth_of_the_largest_segment_is_worth_a_merge_with_it(topic):
+    load(topic, 0, 100)
+    load(topic, 100, 110)
+    topic.store.settle()
+    assert segment_sizes(topic) == [113]
+    assert len(topic.match(EVENT, time=0)) == 112
 
 
 READER = """
@@ -135,3 +163,24 @@ def test_another_process_sees_only_states_that_existed(tmp_path, often):
     assert not complaint
     assert seen == sorted(seen)
     assert 0 <= seen[0] < seen[-1] <= n
+
+
+def test_merging_in_quiet_times_has_a_limit(often):
+    with td.Topic("t", SCHEMA) as topic:
+        load(topic, 0, 100)
+        for _ in range(20):
+            topic.store.settle()
+            load(topic, 0, 20)
+        topic.store.settle()
+        assert topic.store._rewritten <= topic.store._written == 500
+        assert len(topic) == 100
+
+
+def test_segments_are_merged_by_themselves_when_no_change_comes(often):
+    with td.Topic("t", SCHEMA) as topic:
+        load(topic, 0, 100)
+        load(topic, 0, 20)
+        deadline = time.monotonic() + 60
+        while len(segment_sizes(topic)) > 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert segment_sizes(topic) == [100]

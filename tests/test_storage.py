@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tidings.engine import store
+from tidings.engine import merging
 from tidings.engine.files import ALIGN, read_arrays
 from tidings.engine.manifest import KEPT, load_manifest
 from tidings.errors import StorageError, StorageWarning
@@ -313,7 +313,7 @@ def refused_everything(pair: Pair) -> None:
 
 
 def test_a_background_save_that_fails_is_raised_and_made_good(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "FLUSH_AT", 8)
+    monkeypatch.setattr(merging, "FLUSH_AT", 8)
     pair = fill(tmp_path)
     (tmp_path / "segments").rename(tmp_path / "away")
     for i in range(30):

@@ -85,11 +85,13 @@ def assign(
     words_an_event: float,
 ) -> dict[str, NDArray[np.int32]]:
     """The clauses of each home, ascending; homes without clauses are left out."""
-    worded = np.diff(clauses.word_start) > 0
-    touched = box_share(clauses)
-    by_words = np.where(worded, nearby.share * touched, np.inf)
-    by_ranges = range_share(schema, clauses) * touched * WORD_DISCOUNT
-    wordy = (by_words <= by_ranges) & ~similar & ~near
+    wordy = np.diff(clauses.word_start) > 0
+    touched = np.ones(len(clauses))
+    if wordy.any():
+        touched = box_share(clauses)
+        by_words = np.where(wordy, nearby.share * touched, np.inf)
+        by_ranges = range_share(schema, clauses) * touched * WORD_DISCOUNT
+        wordy = (by_words <= by_ranges) & ~similar & ~near
     boxed = wordy & np.isfinite(clauses.box).all(axis=1) & (np.diff(clauses.pred_start) == 0)
     in_tree = boxed if tree_is_cheaper(nearby, touched, boxed, words_an_event) else np.zeros(len(clauses), np.bool_)
     members = {

@@ -1,9 +1,10 @@
 """The store: all subscriptions of a topic, as a memtable and segments; one writer, any number of readers.
 
 A *snapshot* is a tuple of segments and a change number. Changes go to the memtable and to the `died` numbers of segments; a
-memtable of FLUSH_AT subscriptions becomes a segment; MERGE_WIDTH segments of about one size become one. A merge works beside
-everything else on the snapshot it began with, and is put in place with the removals that came meanwhile, so it never changes an
-answer. The lock is held only to apply a change or to read the memtable.
+memtable of FLUSH_AT subscriptions becomes a segment, and segments are merged (`merging`): those that are due at once, those that
+only matching gains by when no change has come for QUIET seconds. A merge works beside everything else on the snapshot it began
+with, and is put in place with the removals that came meanwhile, so it never changes an answer. The lock is held only to apply a
+change or to read the memtable.
 
 Invariant: a live id stands in exactly one place, the memtable or one segment.
 """
@@ -20,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidings.engine import similar
+from tidings.engine import merging, similar
 from tidings.engine.axes import clause_axes
 from tidings.engine.memtable import Memtable
 from tidings.engine.names import ABSENT
@@ -36,8 +37,8 @@ from tidings.model.clause import Values
 from tidings.model.schema import Schema
 from tidings.model.subscription import Subscription
 
-FLUSH_AT = 4096
-MERGE_WIDTH = 8
+QUIET = 2.0
+"""Seconds without a change after which segments are merged for the sake of those who match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,9 @@ class Store:
         self._threads = threading.local()
         self._worker: ThreadPoolExecutor | None = None
         self._work: Future[None] | None = None
+        self._quiet: threading.Timer | None = None
+        self._closed = False
+        self._written = self._rewritten = 0
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Begin with these segments; nothing else is there yet."""
@@ -109,7 +113,7 @@ class Store:
 
     def keep(self, save: Callable[[Snapshot], None], saved: Snapshot) -> None:
         """From now on `save` what is packed; `saved` is on disk already."""
-        self.settle()
+        self._finish()
         with self.lock:
             self.on_packed, self._last_saved = save, saved
 
@@ -143,8 +147,9 @@ class Store:
                     self._bury(seq, subscription.id)
                 self.memtable.put(subscription)
                 self.similar.put(seq, subscription)
+                self._written += 1
             self.snapshot = Snapshot(self.snapshot.segments, seq)
-            if len(self.memtable) >= FLUSH_AT:
+            if len(self.memtable) >= merging.FLUSH_AT:
                 self._pack()
 
     def remove(self, seq: int, ids: Iterable[str]) -> None:
@@ -181,6 +186,7 @@ class Store:
                 for id in added.names.strings.to_pylist():
                     self.similar.remove(seq, id)
             self._put_similar(added)
+            self._written += len(added)
             self._now_packed((*self.snapshot.segments, added), seq)
 
     def existing(self, ids: pa.StringArray) -> list[str]:
@@ -280,8 +286,8 @@ class Store:
         """Turn the memtable into a segment, and wait until a durable topic has written it, and any removals."""
         with self.lock:
             self._pack()
-            self._background(self._tidy)
-        self.settle()
+            work = self._background(self._tidy)
+        work.result()
 
     def _pack(self) -> None:
         if not len(self.memtable):
@@ -291,7 +297,7 @@ class Store:
         added = Segment.build(self.schema, rows, self.statistics, self.snapshot.seq)
         self._packs += 1
         # Choosing axes costs as much as packing does: they are kept for some memtables, which come from the same source.
-        again = self._packs % MERGE_WIDTH != 1
+        again = self._packs % merging.MERGE_WIDTH != 1
         self.work.add(self.memtable.stats["verified"], self.memtable.stats["matches"])
         axes = self.memtable.axes if again else clause_axes(self.schema, self.vocabularies, rows.clauses)
         self.memtable = Memtable(self.schema, self.vocabularies, axes)
@@ -306,12 +312,35 @@ class Store:
     def _tidy(self) -> None:
         """Merge while merges are due, then save."""
         with self.lock:
-            due = due_for_merge(self.snapshot)
+            due = merging.due_for_merge(self.snapshot.segments)
         while len(due) > 1:
             self._merge(due)
             with self.lock:
-                due = due_for_merge(self.snapshot)
+                due = merging.due_for_merge(self.snapshot.segments)
         self._saved()
+        with self.lock:
+            if self._due_when_quiet() and not self._closed:
+                self._quiet = threading.Timer(QUIET, self._when_quiet, (self.snapshot.seq,))
+                self._quiet.daemon = True
+                self._quiet.start()
+
+    def _when_quiet(self, seq: int) -> None:
+        with self.lock:
+            if self.snapshot.seq == seq and not self._closed:
+                self._background(self._rest)
+
+    def _due_when_quiet(self) -> list[Segment]:
+        """What to merge when it is quiet: in all no more rows than were written, so that each is rewritten once more at most."""
+        due = merging.due_when_quiet(self.snapshot.segments)
+        return due if self._rewritten + sum(len(segment) - segment.dead for segment in due) <= self._written else []
+
+    def _rest(self) -> None:
+        with self.lock:
+            due = self._due_when_quiet()
+            self._rewritten += sum(len(segment) - segment.dead for segment in due)
+        if due:
+            self._merge(due)
+            self._saved()
 
     def _saved(self) -> None:
         with self.lock:
@@ -320,19 +349,26 @@ class Store:
             self.on_packed(packed)
             self._last_saved = packed
 
-    def _background(self, work: Callable[[], None]) -> None:
+    def _background(self, work: Callable[[], None]) -> Future[None]:
+        if self._quiet is not None:
+            self._quiet.cancel()
         self._worker = self._worker or ThreadPoolExecutor(1, "tidings-merge")
         self._work = self._worker.submit(work)
+        return self._work
 
     def settle(self) -> None:
-        """Wait for the work in the background; what it raised is raised here."""
+        """Wait for the work in the background, and for what it would do in quiet times; what it raised is raised here."""
+        self._finish()
+        if self._worker is not None:
+            self._background(self._rest).result()
+
+    def _finish(self) -> None:
         if self._work is not None:
             self._work.result()
 
     def merge(self) -> None:
         """Make one segment of all, and wait for it. The one worker merges: two at a time could take up the same segment."""
-        self._background(self._merge)
-        self.settle()
+        self._background(self._merge).result()
 
     def _merge(self, inputs: Sequence[Segment] | None = None) -> None:
         """Make one segment of `inputs`, all segments if not given. Runs beside matching and changes."""
@@ -365,25 +401,9 @@ class Store:
             merged.bury(there, int(segment.died[ordinal]) + segment.born)
 
     def close(self) -> None:
+        with self.lock:
+            self._closed = True
+            if self._quiet is not None:
+                self._quiet.cancel()
         if self._worker is not None:
             self._worker.shutdown(wait=True)
-
-
-def due_for_merge(snapshot: Snapshot) -> list[Segment]:
-    """The segments that should be one: the smallest tier that has MERGE_WIDTH members, or one that is mostly dead."""
-    tiers: dict[int, list[Segment]] = {}
-    for segment in snapshot.segments:
-        live = len(segment) - segment.dead
-        tiers.setdefault(tier_of(live), []).append(segment)
-        if live < len(segment) // 2 and len(segment) > FLUSH_AT:
-            return [segment, *(other for other in snapshot.segments if other is not segment and len(other) <= len(segment))]
-    full = [tiers[tier] for tier in sorted(tiers) if len(tiers[tier]) >= MERGE_WIDTH]
-    return full[0] if full else []
-
-
-def tier_of(live: int) -> int:
-    tier = 0
-    while live > FLUSH_AT:
-        live //= MERGE_WIDTH
-        tier += 1
-    return tier

@@ -25,7 +25,7 @@ from tidings.model.arrays import IN, RANGE, ClauseColumns, starts
 BLOCK = 512
 CELLS = 32
 SAMPLE = 1024
-SAMPLED_PREDICATES = 1 << 17
+SAMPLED_PREDICATES = 1 << 15
 NO_KEY, PLACE = -1, -2
 
 
