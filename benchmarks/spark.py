@@ -3,7 +3,9 @@ Spark SQL join.
 
 Costs are CPU seconds of everything that works: the JVM and its Python workers, user and system, so a busy machine does not change
 them; `per second and core` is the work divided by them. Wall time stands beside. The embedded engine's is CPU time of one thread on
-batches of as many events as Spark hands its workers at a time. The join is run on a slice and extrapolated by pairs.
+batches of as many events as Spark hands its workers at a time. Under `files`, `build` and `match` are given the path of the Parquet
+files, which the workers then read; under `frame`, what `spark.read.parquet` makes of it. The join is run on a slice and extrapolated by
+pairs.
 
 `python -m benchmarks.spark [subscriptions]`: a million without a number; only that run is stored.
 """
@@ -75,12 +77,12 @@ def bench(spark: SparkSession, name: str, folder: Path) -> dict[str, Any]:
     source = folder / "events"
     write_subscriptions(load.subscriptions, folder / "subscriptions")
     write_events(load.events, source)
-    given = spark.read.parquet(str(folder / "subscriptions"))
-    names = iter("ab")
-    building = least(lambda: build(given, folder / next(names), name, load.schema), 2)
+    given = {"files": folder / "subscriptions", "frame": spark.read.parquet(str(folder / "subscriptions"))}
+    names = iter("abcd")
+    building = {h: least(lambda g=g: build(g, folder / next(names), name, load.schema), 2) for h, g in given.items()}
     topic = folder / "b"
-    frame = match(spark.read.parquet(str(source)), topic)
-    cost = least(lambda: frame.write.mode("overwrite").parquet(str(folder / "out")), REPEATS)
+    frames = {"files": match(source, topic), "frame": match(spark.read.parquet(str(source)), topic)}
+    matching = {h: least(lambda f=f: f.write.mode("overwrite").parquet(str(folder / "out"))) for h, f in frames.items()}
     shared = memory(topic)
     embedded = embedded_rate(topic, load.events)
     events = BATCH * BATCHES
@@ -89,16 +91,23 @@ def bench(spark: SparkSession, name: str, folder: Path) -> dict[str, Any]:
         "subscriptions": SIZE,
         "events": events,
         "matches": spark.read.parquet(str(folder / "out")).count(),
+        "embedded_events_per_second_core": embedded,
+        **{how: figures(building[how], matching[how], embedded) for how in given},
+        "join_times_slower": join_ratio(spark, load, matching["frame"].cpu / events) if name == "ranges-place" else None,
+        **shared,
+    }
+
+
+def figures(building: Cost, matching: Cost, embedded: float) -> dict[str, float]:
+    rate = BATCH * BATCHES / matching.cpu
+    return {
         "build_wall_s": building.wall,
         "build_per_second": SIZE / building.wall,
         "build_per_cpu_second_times_cores": SIZE / building.cpu * CORES,
-        "match_wall_s": cost.wall,
-        "match_cpu_s": cost.cpu,
-        "spark_events_per_second_core": events / cost.cpu,
-        "embedded_events_per_second_core": embedded,
-        "share_of_embedded": events / cost.cpu / embedded,
-        "join_times_slower": join_ratio(spark, load, cost.cpu / events) if name == "ranges-place" else None,
-        **shared,
+        "match_wall_s": matching.wall,
+        "match_cpu_s": matching.cpu,
+        "spark_events_per_second_core": rate,
+        "share_of_embedded": rate / embedded,
     }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tidings as td
@@ -14,6 +15,7 @@ from tests.spark_samples import EVENTS, SCHEMA, START, drain, rows_of, subscript
 from tidings.engine.view import View
 from tidings.errors import SchemaError, StorageError, SubscriptionError
 from tidings.spark import build, match
+from tidings.spark.files import given_by, shares
 from tidings.spark.pins import pinned
 
 pytestmark = [
@@ -44,6 +46,24 @@ def test_match_equals_the_embedded_engine(spark, topic, k, partitions):
     events = EVENTS.drop_columns(["time"])
     got = match(spark.createDataFrame(events).repartition(partitions), topic.folder, k=k)
     assert rows_of(got) == rows_of(topic.match_batch(events, k=k))
+
+
+def test_workers_read_parquet_files_themselves(spark, topic, tmp_path, monkeypatch):
+    events = EVENTS.drop_columns(["time"])
+    monkeypatch.setattr("tidings.spark.files.TASK_ROWS", 30)
+    pq.write_table(events.slice(0, 70), tmp_path / "0.parquet", row_group_size=15)
+    pq.write_table(events.slice(70), tmp_path / "1.parquet")
+    (tmp_path / "_SUCCESS.parquet").write_bytes(b"")
+    assert [share.row_groups for share in shares(given_by(tmp_path))] == [[0, 1], [2, 3], [4], [0]]
+    assert rows_of(match(tmp_path, topic.folder, k=3)) == rows_of(topic.match_batch(events, k=3))
+    assert rows_of(match(tmp_path / "1.parquet", topic.folder)) == rows_of(topic.match_batch(events.slice(70)))
+    pq.write_table(events.rename_columns({"brand": "colour"}), tmp_path / "2.parquet")
+    with pytest.raises(SchemaError, match="column 'colour' is unknown"):
+        match(tmp_path / "2.parquet", topic.folder)
+    with pytest.raises(StorageError, match=r"2\.parquet has other columns than .*0\.parquet"):
+        match(tmp_path, topic.folder)
+    with pytest.raises(StorageError, match="nothing has no Parquet files"):
+        match(tmp_path / "nothing", topic.folder)
 
 
 def test_an_event_meets_the_subscriptions_of_its_own_time(spark, topic):
@@ -151,15 +171,18 @@ def test_a_damaged_segment_stops_the_query(spark, tmp_path):
         frame.collect()
 
 
-@pytest.mark.parametrize("form", ["columns", "filter"])
+@pytest.mark.parametrize("form", ["columns", "files", "filter"])
 def test_build_makes_the_topic_that_subscribing_makes(spark, tmp_path, form):
     table = subscriptions(300)
+    given = tmp_path / "given.parquet"
     if form == "filter":
         filters = [f"price <= {i % 90} AND brand IN ('b{i % 5}', 'b{i % 3}')" for i in range(len(table))]
         filters[5] = "price <= 50 AND price + size > 60"
         table = table.select(["id", "score", "k", "window"]).append_column("filter", pa.array(filters))
     folder = tmp_path / "built"
-    assert build(spark.createDataFrame(table).repartition(3), folder, "offers", SCHEMA, time=START) == len(table)
+    pq.write_table(table, given, row_group_size=100)
+    source = given if form == "files" else spark.createDataFrame(table).repartition(3)
+    assert build(source, folder, "offers", SCHEMA, time=START) == len(table)
     with td.Topic("offers", SCHEMA) as plain:
         plain.subscribe_many(table, time=START)
         want = rows_of(plain.match_batch(EVENTS))

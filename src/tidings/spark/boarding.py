@@ -33,7 +33,7 @@ from tidings.engine.results import Notification
 from tidings.engine.view import View, view_of
 from tidings.errors import EventError, SchemaError, StorageError
 from tidings.model.event import Event
-from tidings.spark.columns import NOTIFICATION, Batches, check_events, map_arrow, spark_type
+from tidings.spark.columns import NOTIFICATION, Batches, check_events, frame_form, map_arrow, spark_type
 from tidings.spark.pins import Pin, current, micro_batch, newest
 from tidings.spark.session import need_rocksdb
 from tidings.spark.shard_boards import Record, ShardBoards
@@ -60,7 +60,7 @@ def board(updates: DataFrame, topic: str | os.PathLike[str], shards: int | None 
         raise SchemaError(f"topic {view.manifest.topic!r} in {folder} has no key: board takes the objects of a keyed topic")
     if "_corrupt" in updates.columns:
         raise EventError("updates have a column '_corrupt': board takes those where it is null, without it")
-    check_events(updates, view)
+    check_events(frame_form(updates), view)
     spark = updates.sparkSession
     shards = shards or int(str(spark.conf.get("spark.sql.shuffle.partitions")))
     packed = map_arrow(updates, UpdatePacker(folder, pin, shards), UPDATES).groupBy("shard")

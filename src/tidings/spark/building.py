@@ -34,7 +34,8 @@ from tidings.model.arrays import Vocabularies
 from tidings.model.columns import subscriptions_from_arrow
 from tidings.model.schema import Attribute, Schema
 from tidings.spark.building_parts import build_parts, refuse_repeated_ids
-from tidings.spark.columns import Batches, map_arrow
+from tidings.spark.columns import Batches
+from tidings.spark.files import Given, form_of, frame_of, given_by, map_given
 from tidings.spark.pins import instant, refuse_parts
 
 STRING = {"attribute": pa.string(), "string": pa.string()}
@@ -70,7 +71,7 @@ class Packer:
 
 
 def build(
-    subscriptions: DataFrame,
+    subscriptions: DataFrame | str | os.PathLike[str],
     path: str | os.PathLike[str],
     name: str,
     schema: Schema | Mapping[str, Attribute],
@@ -83,7 +84,8 @@ def build(
 ) -> int:
     """Make the topic `name` in folder `path` of these subscriptions (columnar form or a `filter` column); how many were taken.
 
-    Each partition of `subscriptions` becomes a segment. `on_error="skip"` leaves out rows that are refused. `partition_by` names a
+    `subscriptions` may also be the path of Parquet files that every worker can open; then the workers read them (`files`).
+    Each partition becomes a segment. `on_error="skip"` leaves out rows that are refused. `partition_by` names a
     Number, a Time or the Place by whose cells the topic is cut into about so many `parts`, or is "hash" (`partitions`).
     """
     folder = Path(path).absolute()
@@ -93,19 +95,20 @@ def build(
     if (folder / REGISTRY).exists():
         raise StorageError(f"{folder} holds a topic already: build makes a new one, follow changes one that is there")
     refuse_parts(folder)
+    given = given_by(subscriptions)
     if partition_by is not None:
         make = partial(build, name=name, schema=made, key=key, on_error=on_error, time=instant(time) / 1_000_000)
-        return build_parts(subscriptions, folder, made, partition_by, parts, make)
+        return build_parts(frame_of(given), folder, made, partition_by, parts, make)
     work = folder / f"building-{uuid.uuid4().hex}"
     try:
         work.mkdir(parents=True)
     except OSError as error:
         raise StorageError(f"cannot make a topic in {folder}: {error.strerror}") from error
     try:
-        vocabularies = gather_vocabularies(subscriptions, made)
+        vocabularies = gather_vocabularies(given, made)
         save_vocabularies(work / "vocabulary", vocabularies)
         packer = Packer(work, made, instant(time), on_error == "skip")
-        packed = map_arrow(subscriptions, packer, PACKED).toArrow()
+        packed = map_given(given, packer, PACKED).toArrow()
         refused = pc.sum(packed["refused"]).as_py() or 0
         if refused and on_error == "raise":
             raise SubscriptionError(f"{refused} subscriptions refused, nothing was built; {_first(packed['reason'])}")
@@ -118,13 +121,12 @@ def _first(reasons: pa.ChunkedArray) -> str:
     return str(reasons.drop_null()[0])
 
 
-def gather_vocabularies(subscriptions: DataFrame, schema: Schema) -> Vocabularies:
+def gather_vocabularies(subscriptions: Given, schema: Schema) -> Vocabularies:
     """All categories and words of these subscriptions, in the order of their text."""
-    named = [column for column in subscriptions.columns if column == "filter" or column.endswith(NAMING)]
+    named = [column for column in form_of(subscriptions).names if column == "filter" or column.endswith(NAMING)]
     vocabularies = Vocabularies(schema)
     if named:
-        narrow = subscriptions.select("id", *(f"`{column}`" for column in named))
-        strings = map_arrow(narrow, partial(strings_of, schema), STRING).distinct().toArrow()
+        strings = map_given(subscriptions, partial(strings_of, schema), STRING, ["id", *named]).distinct().toArrow()
         for attribute, string in sorted(zip(*(strings[column].to_pylist() for column in STRING), strict=True)):
             (vocabularies.categories[attribute] if attribute else vocabularies.words).add(string)
     return vocabularies

@@ -66,10 +66,16 @@ def shaped(parts: Iterable[pa.Table], columns: dict[str, pa.DataType]) -> pa.Tab
     return pa.concat_tables(made)
 
 
-def check_events(events: DataFrame, view: View) -> None:
+def frame_form(frame: DataFrame) -> pa.Schema:
+    """The columns of a frame as workers get them."""
+    form: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
+    return form
+
+
+def check_events(form: pa.Schema, view: View) -> None:
     """Refuse, before anything runs, events whose columns the topic cannot read."""
-    form = to_arrow_schema(events.drop("_corrupt").schema, timezone="UTC")
+    told = [field for field in form if field.name != "_corrupt"]
     try:
-        view.read(form.empty_table())
+        view.read(pa.schema(told).empty_table())
     except EventError as error:
         raise SchemaError(f"these events do not fit topic {view.manifest.topic!r} in {view.folder}: {error}") from error

@@ -23,7 +23,7 @@ from tidings.engine.view import view_of
 from tidings.model.arrays import Vocabularies
 from tidings.model.columns import events_from_arrow
 from tidings.model.schema import Schema
-from tidings.spark.columns import Batches, check_events, map_arrow, widened
+from tidings.spark.columns import Batches, check_events, frame_form, map_arrow, widened
 from tidings.spark.matcher import Matcher
 from tidings.spark.partitions import NOWHERE, PART, Cells, Cut, load_cut, part_folder
 from tidings.spark.pins import current, newest
@@ -77,7 +77,7 @@ def match_parts(events: DataFrame, folder: Path, matcher: Matcher) -> DataFrame:
     cut, there = load_cut(folder)
     pins = {part: newest(part_folder(folder, part)) for part in there}
     view = view_of(part_folder(folder, there[0]), pins[there[0]].manifest)
-    check_events(events, view)
+    check_events(frame_form(events), view)
     if view.key is None and "id" not in events.columns:
         events = events.withColumn("id", F.lit(None).cast("string"))
     fan = Fan(view.schema, view.key, cut, there, matcher.relaxed)

@@ -17,12 +17,18 @@ PANDAS = "PySpark does not yet fully support pandas"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """Spark writes rows to Arrow cell by cell; without Arrow's own bounds checks that costs the JVM about a sixth less."""
+NO_LIMIT = str(2**31 - 1)
+"""Of bytes in an Arrow batch. Under any other Spark adds up the sizes of all columns after each row; rows are limited anyway."""
+MOSTLY_DISTINCT = ("event", "subscription")
+"""Columns of ids: a Parquet dictionary of them outgrows its page, and looking each one up costs half of writing a match."""
 SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": NO_LIMIT,
+    **{f"spark.hadoop.parquet.enable.dictionary#{column}": "false" for column in MOSTLY_DISTINCT},
     "spark.driver.extraJavaOptions": UNCHECKED,
     "spark.executor.extraJavaOptions": UNCHECKED,
     PROVIDER: STATE_STORE,
