@@ -4,8 +4,8 @@ Spark SQL join.
 Costs are CPU seconds of everything that works: the JVM and its Python workers, user and system, so a busy machine does not change
 them; `per second and core` is the work divided by them. Wall time stands beside. The embedded engine's is CPU time of one thread on
 batches of as many events as Spark hands its workers at a time. Under `files`, `build` and `match` are given the path of the Parquet
-files, which the workers then read; under `frame`, what `spark.read.parquet` makes of it. The join is run on a slice and extrapolated by
-pairs.
+files, which the workers then read; under `frame`, what `spark.read.parquet` makes of it. The join is run on a slice and
+extrapolated by pairs.
 
 `python -m benchmarks.spark [subscriptions]`: a million without a number; only that run is stored.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,6 +11,9 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# What Java runs in a test is over soon: compiling it well, or collecting garbage beside it, costs more than it saves.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")
