@@ -37,6 +37,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -95,48 +96,77 @@ class EventColumns:
 
 def encode_clauses(schema: Schema, vocabularies: Vocabularies, clauses: Sequence[Clause], owner: Sequence[int]) -> ClauseColumns:
     """Arrays of `clauses`; strings that are new to the vocabularies are added."""
-    preds: list[tuple[int, int, float, float]] = []
-    pred_start, pool, words, word_start = [0], list[int](), list[int](), [0]
-    dimension = dimensions(schema)
+    # Lists of everything, one after another: a predicate's kind only where it is not RANGE.
+    names, spans, kinds, preds, pool = list[str](), list[Span](), dict[int, int](), [0], list[int]()
+    word, words = list[int](), [0]
     for clause in clauses:
-        preds += sorted(_predicates(dimension, vocabularies, clause, pool))
-        pred_start.append(len(preds))
-        words += sorted(vocabularies.words.add(word) for word in clause.words)
-        word_start.append(len(words))
-    dim, kind, lo, hi = zip(*preds, strict=True) if preds else ((), (), (), ())
+        names += clause.ranges
+        spans += clause.ranges.values()
+        if clause.within or clause.without or clause.nulls or clause.present:
+            for name, kind, span in _others(vocabularies, clause, pool):
+                if kind != RANGE:
+                    kinds[len(names)] = kind
+                names.append(name)
+                spans.append(span)
+        preds.append(len(names))
+        if clause.words:
+            word += sorted(map(vocabularies.words.add, clause.words))
+        words.append(len(word))
+    pred_start = np.array(preds, np.int64)
+    pred_dim = np.fromiter(map(dimensions(schema).__getitem__, names), np.int16, len(names))
+    pred_kind = np.full(len(names), RANGE, np.uint8)
+    if kinds:
+        pred_kind[[*kinds]] = [*kinds.values()]
+    ends = _flat(spans, 2)
+    order = _order(pred_start, pred_dim, pred_kind, ends)
     return ClauseColumns(
         owner=np.asarray(owner, np.int32),
-        pred_start=np.asarray(pred_start, np.int64),
-        pred_dim=np.asarray(dim, np.int16),
-        pred_kind=np.asarray(kind, np.uint8),
-        pred_lo=np.asarray(lo, np.float64),
-        pred_hi=np.asarray(hi, np.float64),
-        pool=np.asarray(pool, np.int32),
-        box=np.asarray([NO_BOX if c.box is None else c.box for c in clauses], np.float64).reshape(-1, 4),
-        word_start=np.asarray(word_start, np.int64),
-        word=np.asarray(words, np.int32),
-        residue=np.asarray([bool(c.residue) for c in clauses], np.bool_),
+        pred_start=pred_start,
+        pred_dim=pred_dim[order],
+        pred_kind=pred_kind[order],
+        pred_lo=ends[order, 0],
+        pred_hi=ends[order, 1],
+        pool=np.array(pool, np.int32),
+        box=_flat([NO_BOX if clause.box is None else clause.box for clause in clauses], 4),
+        word_start=np.array(words, np.int64),
+        word=np.array(word, np.int32),
+        residue=np.array([bool(clause.residue) for clause in clauses], np.bool_),
     )
 
 
-def _predicates(
-    dimension: dict[str, int], vocabularies: Vocabularies, clause: Clause, pool: list[int]
-) -> Iterable[tuple[int, int, float, float]]:
-    """(dimension, kind, lo, hi) of each predicate that is not a box, word or residue; sets of codes are appended to `pool`."""
-    for name, (lo, hi) in clause.ranges.items():
-        yield dimension[name], RANGE, lo, hi
+Span = tuple[float, float]
+
+
+def _others(vocabularies: Vocabularies, clause: Clause, pool: list[int]) -> Iterable[tuple[str, int, Span]]:
+    """(attribute, kind, both ends) of each predicate that is not a range; sets of codes are appended to `pool`."""
     for kind, sets in ((IN, clause.within), (NOT_IN, clause.without)):
         for name, strings in sets.items():
-            codes = sorted(vocabularies.categories[name].add(string) for string in strings)
+            codes = sorted(map(vocabularies.categories[name].add, strings))
             if kind == IN and len(codes) == 1:
-                yield dimension[name], RANGE, codes[0], codes[0]
+                yield name, RANGE, (codes[0], codes[0])
             else:
-                yield dimension[name], kind, len(pool), len(codes)
+                yield name, kind, (len(pool), len(codes))
                 pool += codes
     for name in clause.nulls:
-        yield dimension[name], NULL, 0.0, 0.0
+        yield name, NULL, (0.0, 0.0)
     for name in clause.present:
-        yield dimension[name], RANGE, -math.inf, math.inf
+        yield name, RANGE, (-math.inf, math.inf)
+
+
+def _flat(tuples: Sequence[tuple[float, ...]], width: int) -> NDArray[np.float64]:
+    """A row a tuple, in a third of the time that `np.array` takes."""
+    return np.fromiter(chain.from_iterable(tuples), np.float64, width * len(tuples)).reshape(-1, width)
+
+
+def _order(
+    start: NDArray[np.int64], dim: NDArray[np.int16], kind: NDArray[np.uint8], ends: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """The predicates of each clause by dimension; those that share one by kind and ends."""
+    clauses = len(start) - 1
+    key = dim if clauses == 1 else np.repeat(np.arange(0, clauses << 16, 1 << 16), start[1:] - start[:-1]) + dim
+    order = key.argsort(kind="stable")
+    ascending = key[order]
+    return order if (ascending[1:] > ascending[:-1]).all() else np.lexsort((ends[:, 1], ends[:, 0], kind, key))
 
 
 def dimensions(schema: Schema) -> dict[str, int]:

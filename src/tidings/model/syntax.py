@@ -1,6 +1,6 @@
 """CQL2 text or JSON -> a tree in cql2's JSON form: dicts such as `{"op", "args"}` and `{"property"}`, numbers, strings, lists.
 
-The `cql2` package parses. Two of its habits are met before it is called. It recurses on the machine's stack, so a long chain or a
+The `cql2` package parses; of a text whose shape is known only the literals are read (`shapes`). Two of its habits are met before it is called. It recurses on the machine's stack, so a long chain or a
 deep nest ends the process: nesting and chains are measured first. And a parenthesis that does not parse as a group is tried again
 as a list, so a mistake inside n parentheses costs 2**n: groups of a text with many parentheses are parsed one by one.
 """
@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import cql2
 
 from tidings.errors import FilterError
+from tidings.model.shapes import parse_shaped
 
 Node = Any
 SIZE_LIMIT = 1_000_000
@@ -51,12 +52,16 @@ def parse_filter(source: str | Mapping[str, Any]) -> Node:
 
 def parse_text(text: str) -> Node:
     if len(text) <= _SHORT and text.count("(") <= _FEW:
-        tree = _parse_piece(text)
-        if len(text) > DEPTH_LIMIT:
-            check_depth(tree)
-        return tree
+        return parse_shaped(text, _parse_short)
     tree = _Groups(text).parse()
     check_depth(tree)
+    return tree
+
+
+def _parse_short(text: str) -> Node:
+    tree = _parse_piece(text)
+    if len(text) > DEPTH_LIMIT:
+        check_depth(tree)
     return tree
 
 
@@ -110,14 +115,14 @@ def _canonical(tree: Any) -> Node:
     check_depth(tree)
     try:
         return cql2.Expr(tree).to_json()
-    except Exception as error:  # cql2 raises plain Exception
+    except Exception as error:  # cql2 raises Exception itself, and what Python's own values raise on their way into it
         raise FilterError(f"the filter is not CQL2 JSON: {str(error).strip()}") from error
 
 
 def _parse_piece(text: str) -> Node:
     try:
         return cql2.parse_text(text).to_json()
-    except Exception as error:  # cql2 raises ParseError, and plain Exception on coordinates
+    except Exception as error:  # cql2 raises ParseError, Exception itself on coordinates, UnicodeEncodeError on a lone surrogate
         raise FilterError(_sentence(text, str(error))) from error
 
 
