@@ -4,8 +4,9 @@ A change only marks its subscription as *waiting*; what waits is encoded and ind
 BATCH of them, because a batch costs a fraction of as many single calls into the index. Words and categories enter the vocabularies
 at once: an event that is read after a change must know the subscription's words.
 
-`slot` numbers clauses for the index; a subscription that changes keeps its slots while it has as many clauses. The owner (`Store`)
-guards the memtable with its lock and turns it into a segment before it grows large.
+`slot` numbers clauses for the index; a subscription that changes keeps its slots while it has as many clauses. The columns that
+entered the index are kept (`ClauseLog`), so that packing (`rows`) takes them as they are. The owner (`Store`) guards the memtable
+with its lock and turns it into a segment before it grows large.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tidings.engine.axes import clause_axes
+from tidings.engine.clause_log import ClauseLog
+from tidings.engine.rows import Rows, concat_rows, ranking_table, rows_of
 from tidings.engine.score_order import ScoreOrder
 from tidings.index.mo_cells import Axis
 from tidings.index.mo_tree import MOTree
@@ -44,6 +47,7 @@ class Memtable:
         self._owner: dict[int, Subscription] = {}
         self._next = 0
         self._order = ScoreOrder(schema)
+        self._log = ClauseLog()
 
     def __len__(self) -> int:
         return len(self.subscriptions)
@@ -93,7 +97,9 @@ class Memtable:
         self._forget(gone)
         self._order.note([*slots, *gone])
         if slots:
-            self._index.insert(np.array(slots, np.int32), encode_clauses(self._schema, self._vocabularies, clauses, slots))
+            columns = encode_clauses(self._schema, self._vocabularies, clauses, slots)
+            self._index.insert(columns.owner, columns)
+            self._log.add(columns, self._clause)
 
     def _seat(self, id: str, clauses: int) -> Iterable[int]:
         """Give a subscription as many slots as it has clauses; the slots that it leaves."""
@@ -111,6 +117,19 @@ class Memtable:
             self._index.delete(np.array(slots, np.int32))
         for slot in slots:
             del self._clause[slot], self._owner[slot]
+
+    def rows(self) -> Rows:
+        """All subscriptions, packed."""
+        self.index_waiting()
+        indexed = [self.subscriptions[id] for id in self._slots]
+        clauses = self._log.newest([slot for slots in self._slots.values() for slot in slots])
+        residues = {}
+        for row in np.flatnonzero(clauses.residue).tolist():
+            residues[row] = tuple(r.source for r in self._clause[int(clauses.owner[row])].residue)
+        clauses.owner = np.repeat(np.arange(len(indexed), dtype=np.int32), [len(slots) for slots in self._slots.values()])
+        rows = Rows(ranking_table(indexed), clauses, residues)
+        others = [subscription for id, subscription in self.subscriptions.items() if id not in self._slots]
+        return concat_rows([rows, rows_of(self._schema, self._vocabularies, others)]) if others else rows
 
     def match(self, events: EventColumns, values: Callable[[int], Values], near: bool = True) -> list[tuple[int, Subscription]]:
         """(event row, subscription) of every match, each once, in any order; `near` as in `Segment.match`."""

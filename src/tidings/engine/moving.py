@@ -47,13 +47,14 @@ def _without_circle(subscription: Subscription) -> tuple[Subscription, float] | 
 def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) -> Subscription:
     """The subscription with the middle of all its boxes, or of its circle, at `point`."""
     attribute = schema[schema.place] if schema.place is not None else None
-    round_a_point = _without_circle(subscription)
+    residues = [residue for clause in subscription.clauses for residue in clause.residue]
+    round_a_point = _without_circle(subscription) if residues else None
     if round_a_point is not None and isinstance(attribute, Place):
         return placed_within(schema, round_a_point[0], _point(schema.place or "", point, attribute.plane), round_a_point[1])
     boxes = [clause.box for clause in subscription.clauses if clause.box is not None]
     if not isinstance(attribute, Place) or not boxes:
         raise SubscriptionError(f"subscription {subscription.id!r} has no place: only one with a box can be moved")
-    if any(clause.residue and any(schema.place in r.attributes for r in clause.residue) for clause in subscription.clauses):
+    if any(schema.place in residue.attributes for residue in residues):
         raise SubscriptionError(
             f"subscription {subscription.id!r} has a shape other than a box on {schema.place!r}: give it a new filter"
         )

@@ -19,12 +19,13 @@ class Names:
     def __init__(self, strings: pa.StringArray) -> None:
         self.strings = strings
         self._start, self._text = buffers(strings)
+        self._least, self._greatest = (self[0], self[len(strings) - 1]) if len(strings) else ("", "")
 
     def __len__(self) -> int:
         return len(self.strings)
 
     def __getitem__(self, ordinal: int) -> str:
-        return bytes(self._text[self._start[ordinal] : self._start[ordinal + 1]]).decode()
+        return self._text[self._start[ordinal] : self._start[ordinal + 1]].tobytes().decode()
 
     def take(self, ordinals: NDArray[np.integer]) -> list[str]:
         names: list[str] = self.strings.take(pa.array(ordinals)).to_pylist() if len(ordinals) > 8 else [self[i] for i in ordinals]
@@ -32,6 +33,8 @@ class Names:
 
     def find(self, name: str) -> int:
         """The ordinal of `name`, or ABSENT."""
+        if not self._least <= name <= self._greatest:
+            return ABSENT
         return int(find(self._start, self._text, np.frombuffer(name.encode(), np.uint8)))
 
     def find_many(self, names: pa.StringArray) -> NDArray[np.int64]:

@@ -109,31 +109,32 @@ def rows_of_batch(batch: SubscriptionBatch, since: int) -> Rows:
 
 
 def ranking_table(subscriptions: Sequence[Subscription]) -> pa.Table:
-    rankings = [ranking_of(s) for s in subscriptions]
+    """Ids, and the ranking fields in which anybody differs from the defaults."""
     columns = {"id": pa.array([s.id for s in subscriptions], pa.string())}
-    for name in dict.fromkeys(name for ranking in rankings for name in ranking):
-        columns[name] = pa.array([ranking.get(name) for ranking in rankings], RANKING.get(name, pa.float64()))
+    for name, values in _ranking(subscriptions).items():
+        if values.count(None) < len(values):
+            columns[name] = pa.array(values, RANKING[name])
+    for name in dict.fromkeys([name for s in subscriptions if s.weights for name in s.weights]):
+        columns[name + WEIGHT] = pa.array([s.weights.get(name) for s in subscriptions], pa.float64())
     return pa.table(columns)
 
 
-def ranking_of(s: Subscription) -> dict[str, Any]:
-    """The ranking fields that differ from their defaults, as they stand in the table."""
-    alpha, theta = s.similarity if s.similarity is not None else (None, None)
-    every = {
-        "score": s.score if s.score != 1.0 else None,
-        "formula": s.score_source,
-        "alpha": alpha,
-        "theta": theta,
-        "k": s.k,
-        "window": None if s.window is None else str(s.window),
-        "by": s.by,
-        "expires": s.expires,
-        "owner": s.owner,
-        "error": s.error,
-        "since": s.since,
+def _ranking(subscriptions: Sequence[Subscription]) -> dict[str, list[Any]]:
+    """The columns of RANKING, None for the default."""
+    similarity = [s.similarity or (None, None) for s in subscriptions]
+    return {
+        "score": [s.score if s.score != 1.0 else None for s in subscriptions],
+        "formula": [s.score_source for s in subscriptions],
+        "alpha": [alpha for alpha, _ in similarity],
+        "theta": [theta for _, theta in similarity],
+        "k": [s.k for s in subscriptions],
+        "window": [None if s.window is None else str(s.window) for s in subscriptions],
+        "by": [s.by for s in subscriptions],
+        "expires": [s.expires for s in subscriptions],
+        "owner": [s.owner for s in subscriptions],
+        "error": [s.error for s in subscriptions],
+        "since": [s.since for s in subscriptions],
     }
-    every |= {name + WEIGHT: weight for name, weight in s.weights.items()}
-    return {name: value for name, value in every.items() if value is not None}
 
 
 def fields_at(schema: Schema, table: pa.Table, row: int) -> dict[str, Any]:

@@ -107,7 +107,10 @@ class Segment:
         """Subscriptions that are removed by change `seq`."""
         if not len(self.died):
             self.died = np.full(len(self), ALIVE)
-        self.dead += int(np.count_nonzero(self.died[ordinals] == ALIVE))
+        if isinstance(ordinals, int):
+            self.dead += self.died.item(ordinals) == ALIVE
+        else:
+            self.dead += int(np.count_nonzero(self.died[ordinals] == ALIVE))
         self.died[ordinals] = seq - self.born
 
     def is_live(self, ordinals: NDArray[np.int64], snapshot: int) -> NDArray[np.bool_]:
@@ -193,12 +196,12 @@ class Segment:
             name, slot = self.home_of(row)
             clause = clause_of(self.schema, vocabularies, self.homes[name].clause(slot))
             clauses.append(replace(clause, residue=self.residues[row]) if row in self._residue_sources else clause)
-        return Subscription(id=self.names[ordinal], clauses=tuple(clauses), **fields_at(self.schema, self.table, ordinal))
+        return Subscription(self.names[ordinal], tuple(clauses), **fields_at(self.schema, self.table, ordinal))
 
     def home_of(self, clause: int) -> tuple[str, int]:
         """The name of a clause's home, and the slot it has there."""
-        home, slot = self._places[clause]
-        return list(self.homes)[home], int(slot)
+        home, slot = self._places[clause].tolist()
+        return [*self.homes][home], slot
 
     @cached_property
     def _places(self) -> NDArray[np.int32]:

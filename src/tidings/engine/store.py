@@ -26,7 +26,7 @@ from tidings.engine.axes import clause_axes
 from tidings.engine.memtable import Memtable
 from tidings.engine.names import ABSENT
 from tidings.engine.ranked_paths import Question, best_pairs
-from tidings.engine.rows import Rows, concat_rows, rows_of
+from tidings.engine.rows import Rows, concat_rows
 from tidings.engine.segment import Segment
 from tidings.engine.similar import Similar
 from tidings.engine.statistics import Statistics
@@ -293,7 +293,7 @@ class Store:
         if not len(self.memtable):
             self._packed = self.snapshot
             return
-        rows = rows_of(self.schema, self.vocabularies, list(self.memtable.subscriptions.values()))
+        rows = self.memtable.rows()
         added = Segment.build(self.schema, rows, self.statistics, self.snapshot.seq)
         self._packs += 1
         # Choosing axes costs as much as packing does: they are kept for some memtables, which come from the same source.

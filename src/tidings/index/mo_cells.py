@@ -48,6 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -154,7 +155,7 @@ def make_cells(axes: Sequence[Axis], ranges: Sequence[Ranges]) -> Cells:
     edge = np.full((len(axes), ABSENT), np.nan)
     for row, axis in zip(edge, axes, strict=True):
         row[: GRAIN - 1] = axis.edges
-    first, last, home = zip(*(_tables(levels) for levels in ranges), strict=True)
+    first, last, home = zip(*(_tables(tuple(map(tuple, levels))) for levels in ranges), strict=True)
     steps = np.arange(ABSENT + 1)
     source = np.array([axis.source for axis in axes], np.int64)
     axis_of = np.full(max(source.max() + 1, 0), NO_AXIS, np.int64)
@@ -177,8 +178,12 @@ def _mask(member: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return np.asarray(np.bitwise_or.reduce(bits, axis=0))
 
 
-def _tables(levels: Ranges) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-    """First and last step of each cell, and home[first, last]: the narrowest level that contains it, there the nearest centre."""
+@lru_cache(64)
+def _tables(levels: tuple[tuple[tuple[int, int], ...], ...]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    """First and last step of each cell, and home[first, last]: the narrowest level that contains it, there the nearest centre.
+
+    A memtable's tree mostly has the cells of the one before it, and they take longer to make than the tree does to fill.
+    """
     cells = [cell for level in levels for cell in level]
     if len(cells) > MAX_CELLS:
         raise ValueError(f"{len(cells)} cells on one attribute: at most {MAX_CELLS} are possible")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from tidings.index.verify import (
 )
 from tidings.model.arrays import IN, NO_BOX, NOT_IN, NULL, RANGE, ClauseColumns, EventColumns, starts
 from tidings.model.clause import Box
-from tidings.model.gather import Parts, Predicate
+from tidings.model.gather import Parts
 
 NO_WORD = -1
 
@@ -100,32 +101,45 @@ def unpack(packed: Packed, home: NDArray[np.int32], residue: NDArray[np.uint8]) 
 
 def unpack_one(packed: Packed, slot: int, home: int) -> Parts:
     """The clause of one slot, its residue left out, in plain Python: for one clause that is a tenth of what `unpack` costs."""
+    dims: list[int] = []
+    spans: list[tuple[float, float]] = []
+    sets: list[tuple[int, int, list[int]]] = []
     words = [] if home == NO_WORD else [home]
-    predicates: list[Predicate] = []
-    lies = packed.record[packed.start[slot] : packed.start[slot + 1]] if len(packed.start) else packed.record[:0]
-    record, raw, at = lies.tolist(), lies.tobytes(), 0
+    start, at = packed.start, 0
+    lies = packed.record[start.item(slot) : start.item(slot + 1)] if len(start) else packed.record[:0]
+    record = lies.tolist()
     while at < len(record):
         head = record[at]
-        at += 1
+        kind = head >> 28 & 3
         if head < HEAD:
             words.append(head)
-            continue
-        dim, kind, codec = head & 0xFFFF, head >> 28 & 3, head >> 26 & 3
-        if kind == RANGE:
-            low, high = _ENDS[codec].unpack_from(raw, 4 * at)
-            predicates.append((dim, RANGE, low, high, []) if codec != FIXED else (dim, RANGE, _fixed(low), _fixed(high), []))
-            at += 4 if codec == DOUBLE else 2
-        elif kind == NULL:
-            predicates.append((dim, NULL, 0.0, 0.0, []))
+            at += 1
+        elif kind == RANGE:
+            width, ends = _RANGES[head >> 26 & 3]
+            # The RANGEs that follow with the same codec stand at equal distances, and are read at once.
+            heads = record[at::width]
+            if max(heads) >> 16 != min(heads) >> 16:
+                heads = heads[: [other >> 16 == head >> 16 for other in heads].index(False)]
+            dims += [head & 0xFFFF for head in heads]
+            spans += ends(lies[at : at + width * len(heads)].tobytes())
+            at += width * len(heads)
         else:
-            count = record[at]
-            predicates.append((dim, kind, 0.0, 0.0, record[at + 1 : at + 1 + count]))
-            at += 1 + count
-    return Parts(predicates, corners(packed.box, int(packed.place[0]), slot), words)
+            count = record[at + 1] if kind != NULL else -1
+            sets.append((head & 0xFFFF, kind, record[at + 2 : at + 2 + count]))
+            at += 2 + count
+    return Parts(dims, spans, sets, corners(packed.box, packed.place.item(), slot), words)
 
 
-_ENDS = {FIXED: struct.Struct("<2i"), SINGLE: struct.Struct("<2f"), DOUBLE: struct.Struct("<2d")}
-"""Both ends of an interval as they lie in a record."""
+def _fixed_spans(raw: bytes) -> list[tuple[float, float]]:
+    return [(_fixed(low), _fixed(high)) for low, high in struct.iter_unpack("<4x2i", raw)]
+
+
+_RANGES: dict[int, tuple[int, Callable[[bytes], Iterable[tuple[float, float]]]]] = {
+    FIXED: (3, _fixed_spans),
+    SINGLE: (3, struct.Struct("<4x2f").iter_unpack),
+    DOUBLE: (5, struct.Struct("<4x2d").iter_unpack),
+}
+"""By codec: how many words of a record a RANGE takes, and what reads the ends of several."""
 
 
 def _fixed(code: int) -> float:
@@ -138,7 +152,7 @@ def corners(box: NDArray[np.signedinteger], codec: int, at: int) -> Box:
         return NO_BOX
     codes = box[:, at].tolist()
     if codec == FIXED:
-        west, south, east, north = map(_fixed, codes)
+        west, south, east, north = [_fixed(code) if abs(code) >= FIXED_MAX else code / UNIT for code in codes]
     elif codec == SINGLE:
         bits = [code if code >= 0 else code ^ 0x7FFFFFFF for code in codes]
         west, south, east, north = struct.unpack("<4f", struct.pack("<4i", *bits))

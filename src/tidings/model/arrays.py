@@ -96,9 +96,12 @@ class EventColumns:
 
 def encode_clauses(schema: Schema, vocabularies: Vocabularies, clauses: Sequence[Clause], owner: Sequence[int]) -> ClauseColumns:
     """Arrays of `clauses`; strings that are new to the vocabularies are added."""
-    # Lists of everything, one after another: a predicate's kind only where it is not RANGE.
-    names, spans, kinds, preds, pool = list[str](), list[Span](), dict[int, int](), [0], list[int]()
-    word, words = list[int](), [0]
+    names: list[str] = []
+    spans: list[Span] = []
+    kinds: dict[int, int] = {}
+    pool: list[int] = []
+    word: list[int] = []
+    preds, words = [0], [0]
     for clause in clauses:
         names += clause.ranges
         spans += clause.ranges.values()

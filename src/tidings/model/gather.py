@@ -10,11 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.model.arrays import IN, NO_BOX, NOT_IN, NULL, ClauseColumns, Vocabularies, starts, take_clauses
+from tidings.model.arrays import IN, NO_BOX, NOT_IN, NULL, RANGE, ClauseColumns, Vocabularies, starts, take_clauses
 from tidings.model.clause import Box, Clause
 from tidings.model.schema import Schema
 
 Index = NDArray[np.int64]
+Span = tuple[float, float]
+EVERYWHERE: Span = (-math.inf, math.inf)
+"""The ends of a predicate that asks for the attribute alone."""
+NOTHING = frozenset[str]()
 
 
 NO_CLAUSES = ClauseColumns(
@@ -75,14 +79,15 @@ def _join_starts(starts: Sequence[Index]) -> Index:
     return np.concatenate([[0], *(start[1:] + base for start, base in zip(starts, bases, strict=False))]).astype(np.int64)
 
 
-Predicate = tuple[int, int, float, float, list[int]]
-"""Dimension, kind, lower and upper end of a RANGE, codes of a set."""
-
-
 class Parts(NamedTuple):
-    """One clause, its residue left out, in codes."""
+    """One clause, its residue left out, in dimensions and codes."""
 
-    predicates: Sequence[Predicate]
+    dims: Sequence[int]
+    """Dimension of each RANGE, all different"""
+    spans: Sequence[Span]
+    """Both ends of each RANGE"""
+    sets: Sequence[tuple[int, int, Sequence[int]]]
+    """Dimension, kind (IN, NOT_IN or NULL) and codes of every other predicate"""
     box: Box
     words: Sequence[int]
 
@@ -90,46 +95,32 @@ class Parts(NamedTuple):
 def decode_clause(schema: Schema, vocabularies: Vocabularies, clauses: ClauseColumns, row: int) -> Clause:
     """The clause that row `row` was encoded from, without its residue."""
     here = slice(clauses.pred_start[row], clauses.pred_start[row + 1])
-    predicates: list[Predicate] = []
-    for dim, kind, lo, hi in zip(
-        clauses.pred_dim[here].tolist(),
-        clauses.pred_kind[here].tolist(),
-        clauses.pred_lo[here].tolist(),
-        clauses.pred_hi[here].tolist(),
-        strict=True,
-    ):
-        codes = clauses.pool[int(lo) : int(lo + hi)].tolist() if kind in (IN, NOT_IN) else []
-        predicates.append((dim, kind, lo, hi, codes))
+    columns = (clauses.pred_dim, clauses.pred_kind, clauses.pred_lo, clauses.pred_hi)
+    predicates = [*zip(*(column[here].tolist() for column in columns), strict=True)]
+    ranges = [(dim, (lo, hi)) for dim, kind, lo, hi in predicates if kind == RANGE]
+    sets = [(dim, kind, clauses.pool[int(lo) : int(lo + hi)].tolist()) for dim, kind, lo, hi in predicates if kind != RANGE]
     words = clauses.word[clauses.word_start[row] : clauses.word_start[row + 1]].tolist()
-    return clause_of(schema, vocabularies, Parts(predicates, tuple(clauses.box[row].tolist()), words))
+    box = tuple(clauses.box[row].tolist())
+    return clause_of(schema, vocabularies, Parts([dim for dim, _ in ranges], [span for _, span in ranges], sets, box, words))
 
 
 def clause_of(schema: Schema, vocabularies: Vocabularies, parts: Parts) -> Clause:
     """The clause that has these parts."""
-    ranges, within, without = dict[str, tuple[float, float]](), dict[str, frozenset[str]](), dict[str, frozenset[str]]()
-    nulls, present = set[str](), set[str]()
-    for dim, kind, lo, hi, codes in parts.predicates:
-        name = attribute_at(schema, dim)
+    names, categories = schema.dimensional, vocabularies.categories
+    ranges = dict(zip([names[dim] for dim in parts.dims], parts.spans, strict=True))
+    within: dict[str, frozenset[str]] = {}
+    without: dict[str, frozenset[str]] = {}
+    nulls = present = NOTHING
+    if EVERYWHERE in parts.spans:
+        present = frozenset([name for name, span in ranges.items() if span == EVERYWHERE])
+        ranges = {name: span for name, span in ranges.items() if name not in present}
+    if categories and not ranges.keys().isdisjoint(categories):
+        within = {name: frozenset((categories[name].strings[int(ranges.pop(name)[0])],)) for name in categories if name in ranges}
+    for dim, kind, codes in parts.sets:
         if kind == NULL:
-            nulls.add(name)
-        elif kind in (IN, NOT_IN):
-            strings = frozenset(vocabularies.categories[name].strings[code] for code in codes)
-            (within if kind == IN else without)[name] = strings
-        elif lo == -math.inf and hi == math.inf:
-            present.add(name)
-        elif name in vocabularies.categories:
-            within[name] = frozenset({vocabularies.categories[name].strings[int(lo)]})
+            nulls |= {names[dim]}
         else:
-            ranges[name] = (lo, hi)
-    words = frozenset([vocabularies.words.strings[code] for code in parts.words])
-    box = None if parts.box == NO_BOX else parts.box
-    return Clause(ranges, within, without, frozenset(nulls), frozenset(present), box, words)
-
-
-def attribute_at(schema: Schema, dim: int) -> str:
-    """The attribute of a dimension: the inverse of `dimensions`."""
-    if dim < len(schema.ranges):
-        return schema.ranges[dim]
-    name = schema.place if dim == len(schema.ranges) else schema.words
-    assert name is not None
-    return name
+            strings = categories[names[dim]].strings
+            (within if kind == IN else without)[names[dim]] = frozenset([strings[code] for code in codes])
+    words = frozenset([vocabularies.words.strings[code] for code in parts.words]) if parts.words else NOTHING
+    return Clause(ranges, within, without, nulls, present, None if parts.box == NO_BOX else parts.box, words)

@@ -77,7 +77,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Schema(Mapping[str, Attribute]):
-    """Attribute types by name, in order. `ranges` are the names whose predicates are intervals or codes, in dimension order."""
+    """Attribute types by name, in order. `ranges` are the names whose predicates are intervals or codes, in dimension order;
+    `dimensional` goes on with the two whose presence is a dimension, the first Place and the first Words ("" for none)."""
 
     def __init__(self, attributes: Mapping[str, Attribute]) -> None:
         for name, attribute in attributes.items():
@@ -92,6 +93,7 @@ class Schema(Mapping[str, Attribute]):
         self.dimension = {name: i for i, name in enumerate(self.ranges)}
         self.place = next((n for n, a in attributes.items() if isinstance(a, Place)), None)
         self.words = next((n for n, a in attributes.items() if isinstance(a, Words)), None)
+        self.dimensional = (*self.ranges, self.place or "", self.words or "")
 
     def __getitem__(self, name: str) -> Attribute:
         return self._attributes[name]

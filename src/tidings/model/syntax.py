@@ -1,8 +1,9 @@
 """CQL2 text or JSON -> a tree in cql2's JSON form: dicts such as `{"op", "args"}` and `{"property"}`, numbers, strings, lists.
 
-The `cql2` package parses; of a text whose shape is known only the literals are read (`shapes`). Two of its habits are met before it is called. It recurses on the machine's stack, so a long chain or a
-deep nest ends the process: nesting and chains are measured first. And a parenthesis that does not parse as a group is tried again
-as a list, so a mistake inside n parentheses costs 2**n: groups of a text with many parentheses are parsed one by one.
+The `cql2` package parses; of a text whose shape is known only the literals are read (`shapes`). Two of its habits are met before it
+is called. It recurses on the machine's stack, so a long chain or a deep nest ends the process: nesting and chains are measured
+first. And a parenthesis that does not parse as a group is tried again as a list, so a mistake inside n parentheses costs 2**n:
+groups of a text with many parentheses are parsed one by one.
 """
 
 from __future__ import annotations
