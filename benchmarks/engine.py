@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,7 @@ def best_boxes(n: int, events: int, side: float, k: int = 10) -> dict[str, Any]:
 
 
 FILTER = "a2 BETWEEN 0.2 AND {} AND a3 <= 0.5 AND S_INTERSECTS(place, BBOX(0.4, 0.4, 0.41, 0.41)) AND a5 > 0.1 AND a6 < 0.9"
+SHAPE = "a{} BETWEEN 0.2 AND 0.8 AND a{} <= 0.5 AND S_INTERSECTS(place, BBOX(0.4, 0.4, 0.41, 0.41)) AND a{} > 0.1 AND a{} < 0.9"
 CHANGES, STRETCHES = 2048, 4
 
 
@@ -204,12 +206,15 @@ def moves(topic: td.Topic, ids: list[str], rng: np.random.Generator) -> list[dic
 
 
 def subscriptions(topic: td.Topic) -> list[dict[str, Any]]:
-    """Subscribing by text, no two alike, beside the parser alone; by CQL2 JSON; and unsubscribing."""
+    """Subscribing by text, no two alike, beside the parser alone; by texts of which no two have the same shape, so that the parser
+    reads each; by CQL2 JSON; and unsubscribing."""
     texts = [FILTER.format(0.2 + i / 100_000) for i in range(STRETCHES * CHANGES)]
+    shapes = [SHAPE.format(*four) for four in islice(permutations(range(2, workloads.ATTRIBUTES), 4), STRETCHES * CHANGES)]
     trees = [cql2.parse_text(text).to_json() for text in texts]
     rows = [
         a_change("cql2 parses a text", lambda i: cql2.parse_text(texts[i]).to_json(), topic),
         a_change("subscribe, CQL2 text", lambda i: topic.subscribe(f"t{i}", texts[i]), topic),
+        a_change("subscribe, CQL2 text of a new shape", lambda i: topic.subscribe(f"n{i}", shapes[i]), topic),
         a_change("subscribe, CQL2 JSON", lambda i: topic.subscribe(f"j{i}", trees[i]), topic),
         a_change("unsubscribe", lambda i: topic.unsubscribe(f"j{i}"), topic),
     ]

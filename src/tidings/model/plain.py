@@ -14,7 +14,7 @@ from typing import Any
 from tidings.model.clause import Box, Clause, above, below
 from tidings.model.residue import read_words
 from tidings.model.schema import Category, Number, Place, Schema
-from tidings.model.spatial import read_region
+from tidings.model.spatial import read_box
 from tidings.model.syntax import Node
 
 NOTHING = frozenset[str]()
@@ -32,8 +32,13 @@ def plain_filter(schema: Schema, source: Mapping[str, Any]) -> Clause | None:
     if others or not clauses or not leaves:
         return None
     # Every leaf has the right operands; a member beside them would be a mistake that only the parser knows.
-    alone = all(len(leaf) == 2 and all(type(arg) is not dict or len(arg) == 1 for arg in leaf["args"]) for leaf in leaves)
-    return clauses[0] if alone else None
+    for leaf in leaves:
+        if len(leaf) != 2:
+            return None
+        for arg in leaf["args"]:
+            if type(arg) is dict and len(arg) != 1:
+                return None
+    return clauses[0]
 
 
 def plain_part(schema: Schema, leaves: Sequence[Node]) -> tuple[list[Clause], list[Node]]:
@@ -106,7 +111,7 @@ def _box(schema: Schema, name: str, op: str, args: list[Node]) -> Box | None:
         return None
     place = schema[name]
     assert isinstance(place, Place)
-    boxes = read_region(name, place, args[1]).boxes
+    boxes = read_box(name, place, args[1]["bbox"])
     return boxes[0] if len(boxes) == 1 else None
 
 

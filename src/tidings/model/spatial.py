@@ -20,6 +20,7 @@ from tidings.model.schema import Place
 
 COORDINATE_LIMIT = 1e100
 """Beyond it the products that shapely judges by overflow."""
+_FOUR_FLOATS = [float] * 4
 INVERSE = {
     "s_intersects": "s_intersects",
     "s_disjoint": "s_disjoint",
@@ -72,7 +73,7 @@ def geometry_of(box: Box) -> Any:
 def read_region(name: str, place: Place, node: Any) -> Region:
     """The region of a literal compared with the attribute `name`."""
     if isinstance(node, dict) and "bbox" in node:
-        return Region(_read_box(name, place, node["bbox"]))
+        return Region(read_box(name, place, node["bbox"]))
     if not isinstance(node, dict) or "type" not in node:
         raise FilterError(f"attribute {name!r} is a Place: BBOX(...) or a geometry such as POINT or POLYGON is accepted")
     geometry = _read_geometry(name, node)
@@ -84,8 +85,9 @@ def read_region(name: str, place: Place, node: Any) -> Region:
     return Region((box,), exact, geometry)
 
 
-def _read_box(name: str, place: Place, numbers: Any) -> tuple[Box, ...]:
-    if len(numbers) != 4 or not all(type(n) in (int, float) for n in numbers):
+def read_box(name: str, place: Place, numbers: Any) -> tuple[Box, ...]:
+    """The boxes of a BBOX: two if it crosses the 180th meridian."""
+    if [*map(type, numbers)] != _FOUR_FLOATS and (len(numbers) != 4 or not all(type(n) in (int, float) for n in numbers)):
         told = "heights are not modelled" if len(numbers) == 6 else "they are xmin, ymin, xmax, ymax"
         raise FilterError(
             f"attribute {name!r}: BBOX{tuple(numbers)!r} has {len(numbers)} values, four numbers are accepted: {told}"

@@ -25,6 +25,8 @@ from tidings.model.schema import Schema
 from tidings.model.window import Window, parse_window
 
 LARGEST_K = 2**31 - 1
+_written = json.JSONEncoder(check_circular=False).encode
+"""What compiled is a tree, so there is no circle to look for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ def _read_filter(schema: Schema, filter: object) -> tuple[str | None, tuple[Clau
     if not isinstance(filter, str | Mapping):
         raise SubscriptionError(f"filter is {shown(filter)}: CQL2 as text or as a JSON object is accepted")
     clauses = tuple(compile_filter(schema, filter))
-    return filter if isinstance(filter, str) else json.dumps(filter), clauses
+    return filter if isinstance(filter, str) else _written(filter), clauses
 
 
 def _score(schema: Schema, value: object) -> dict[str, Any]:
