@@ -54,13 +54,13 @@ def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) ->
     boxes = [clause.box for clause in subscription.clauses if clause.box is not None]
     if not isinstance(attribute, Place) or not boxes:
         raise SubscriptionError(f"subscription {subscription.id!r} has no place: only one with a box can be moved")
-    if any(schema.place in residue.attributes for residue in residues):
+    if residues and any(schema.place in residue.attributes for residue in residues):
         raise SubscriptionError(
             f"subscription {subscription.id!r} has a shape other than a box on {schema.place!r}: give it a new filter"
         )
     x, y = _point(schema.place or "", point, attribute.plane)
     unwrapped = boxes if attribute.plane or len(boxes) == 1 else unwrap(boxes)
-    west, south, east, north = around(unwrapped)
+    west, south, east, north = boxes[0] if len(boxes) == 1 else around(unwrapped)
     dx, dy = x - (west + east) / 2, y - (south + north) / 2
     clauses: list[Clause] = []
     place = iter(unwrapped)

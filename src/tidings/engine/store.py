@@ -135,9 +135,12 @@ class Store:
     def _find(self, id: str) -> tuple[Segment | None, int]:
         """Segment and ordinal of a packed live subscription. The last answer is kept: who is changed was looked up before."""
         if self._found[0] != id or self._found[1] is not self.snapshot:
-            places = ((segment, segment.find(id, self.snapshot.seq)) for segment in self.snapshot.segments)
-            place = next(((segment, ordinal) for segment, ordinal in places if ordinal != ABSENT), (None, ABSENT))
-            self._found = (id, self.snapshot, place)
+            self._found = (id, self.snapshot, (None, ABSENT))
+            for segment in self.snapshot.segments:
+                ordinal = segment.find(id, self.snapshot.seq)
+                if ordinal != ABSENT:
+                    self._found = (id, self.snapshot, (segment, ordinal))
+                    break
         return self._found[2]
 
     def put(self, seq: int, subscriptions: Iterable[Subscription]) -> None:

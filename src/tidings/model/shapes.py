@@ -73,8 +73,8 @@ class Shape:
     def parsed(self, text: str, values: list[Any], parse: Callable[[str], Node]) -> Node:
         """The tree of a text of this shape by the parser; the second time the shape is learnt."""
         tree = parse(text)
-        self._times += 1
-        if self._times == 2:
+        self._times = times = self._times + 1
+        if times == 2:
             self.steps = self._learnt(parse)
             # Told apart by what they print: 1, 1.0 and True are equal, and so are 0.0 and -0.0.
             if self.steps and repr(filled(self.steps, [*values])) != repr(tree):
