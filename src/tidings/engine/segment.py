@@ -108,7 +108,7 @@ class Segment:
         if not len(self.died):
             self.died = np.full(len(self), ALIVE)
         if isinstance(ordinals, int):
-            self.dead += self.died.item(ordinals) == ALIVE
+            self.dead += int(self.died[ordinals] == ALIVE)
         else:
             self.dead += int(np.count_nonzero(self.died[ordinals] == ALIVE))
         self.died[ordinals] = seq - self.born
