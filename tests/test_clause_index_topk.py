@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.test_clause_index import SCHEMA, clauses, events
+from tidings.index import block_layout
 from tidings.index.block_bitmaps import BlockBitmaps
 from tidings.index.records import pack, unpack
 from tidings.index.verify import DOUBLE, FIXED, SINGLE, ceil_code, fixed_code, floor_code, order_code, order_value
 from tidings.index.word_blocks import WordBlocks
 from tidings.model.arrays import Vocabularies, encode_clauses, encode_events
 from tidings.model.clause import Clause
+from tidings.model.schema import Number, Schema
 
 quarters = st.integers(0, 3).map(lambda n: n / 4)
 worded = st.builds(lambda clause: dataclasses.replace(clause, words=clause.words | {"red"}), clauses)
@@ -113,3 +115,11 @@ def test_codes_compare_as_values_do(stored, asked, codec):
     assert order_value(code, codec) == stored
     assert (stored <= asked) == (code <= floor_code(asked, codec))
     assert (asked <= stored) == (ceil_code(asked, codec) <= code)
+
+
+def test_a_sample_of_clauses_alike_has_ends_of_every_dimension(monkeypatch):
+    monkeypatch.setattr(block_layout, "SAMPLED_PREDICATES", 64)
+    schema = Schema({name: Number(0, 1) for name in "abcd"})
+    alike = [Clause(ranges=dict.fromkeys("abcd", (i / 128, 0.75))) for i in range(64)]
+    ends = block_layout.sample_ends(encode_clauses(schema, Vocabularies(schema), alike, range(64)))
+    assert all(len(values) == 32 for values in ends[:4])

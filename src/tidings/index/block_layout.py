@@ -127,7 +127,8 @@ def sample_ends(clauses: ClauseColumns) -> list[NDArray[np.float64]]:
     """Sorted finite ends of each dimension's predicates, then of the boxes' x and y: at most SAMPLE each, evenly taken."""
     width = int(clauses.pred_dim.max(initial=-1)) + 1
     step = max(1, len(clauses.pred_dim) // SAMPLED_PREDICATES)
-    dim, value = _predicate_ends(clauses.pred_dim, clauses.pred_kind, clauses.pred_lo, clauses.pred_hi, clauses.pool, step)
+    preds = (clauses.pred_start, clauses.pred_dim, clauses.pred_kind, clauses.pred_lo, clauses.pred_hi)
+    dim, value = _predicate_ends(*preds, clauses.pool, step)
     order = np.lexsort((value, dim))
     dim, value = dim[order], value[order]
     parts = np.searchsorted(dim, np.arange(width + 1))
@@ -145,6 +146,7 @@ def _thin(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @kernel
 def _predicate_ends(
+    start: NDArray[np.int64],
     dim: NDArray[np.int16],
     kind: NDArray[np.uint8],
     lo: NDArray[np.float64],
@@ -152,22 +154,27 @@ def _predicate_ends(
     pool: NDArray[np.int32],
     step: int,
 ) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
-    """(dimension, value) of every finite end, and of every code of an IN, taking each `step`-th predicate."""
+    """(dimension, value) of every finite end, and of every code of an IN, of each `step`-th clause.
+
+    Of whole clauses: each so-many-th predicate is on the same dimension where clauses are alike.
+    """
     size = 0
-    for p in range(0, dim.size, step):
-        size += 2 if kind[p] == RANGE else (wide(hi[p]) if kind[p] == IN else 0)
+    for clause in range(0, start.size - 1, step):
+        for p in range(start[clause], start[clause + 1]):
+            size += 2 if kind[p] == RANGE else (wide(hi[p]) if kind[p] == IN else 0)
     out_dim, out = np.empty(size, np.int16), np.empty(size, np.float64)
     at = 0
-    for p in range(0, dim.size, step):
-        if kind[p] == RANGE:
-            for end in (lo[p], hi[p]):
-                if np.isfinite(end):
-                    out_dim[at], out[at] = dim[p], end
+    for clause in range(0, start.size - 1, step):
+        for p in range(start[clause], start[clause + 1]):
+            if kind[p] == RANGE:
+                for end in (lo[p], hi[p]):
+                    if np.isfinite(end):
+                        out_dim[at], out[at] = dim[p], end
+                        at += 1
+            elif kind[p] == IN:
+                for j in range(wide(lo[p]), wide(lo[p] + hi[p])):
+                    out_dim[at], out[at] = dim[p], pool[j]
                     at += 1
-        elif kind[p] == IN:
-            for j in range(wide(lo[p]), wide(lo[p] + hi[p])):
-                out_dim[at], out[at] = dim[p], pool[j]
-                at += 1
     return out_dim[:at], out[:at]
 
 
