@@ -14,7 +14,7 @@ from pathlib import Path
 
 from experiments.baselines import checked_queues, skyband
 from experiments.report import cpu_seconds, markdown, provenance
-from experiments.topkw import SIGMA, hear, many_row, warm
+from experiments.topkw import BATCHES, SIGMA, hear, many_row, warm
 from experiments.topkw_data import clustered, uniform
 from tidings.rank.queue_length import queue_length
 
@@ -65,7 +65,7 @@ def setting(n):
 def many():
     """100,000 subscriptions, k = 10: CPU microseconds a publication, after the window has filled."""
     streams = (("uniform", uniform), ("clustered", clustered))
-    return [{"stream": name, **many_row(make(WINDOW + 8192 + 201), 100_000, 10, WINDOW, 8192)} for name, make in streams]
+    return [{"stream": name, **many_row(make(WINDOW + BATCHES * 8192 + 201), 100_000, 10, WINDOW, 8192)} for name, make in streams]
 
 
 if __name__ == "__main__":

@@ -203,9 +203,14 @@ class RankedLists(ABC):
         return pa.Array.from_buffers(pa.large_string(), len(stored), buffers).take(pa.array(events)).cast(pa.string())
 
     def _drain(self) -> Records:
+        """What was told so far, when more will be."""
+        return self._told().copy()
+
+    def _told(self) -> Records:
+        """What was told: to be read before the next act, which writes over it."""
         written = self._memory.meter[WRITTEN]
         self._memory.meter[WRITTEN] = 0
-        notices: Records = self._memory.out[:written].copy()
+        notices: Records = self._memory.out[:written]
         return notices
 
     def _widen_out(self) -> None:

@@ -125,7 +125,7 @@ class Windows(RankedLists):
         while (stop := publish_rows(self._memory, first, starts, slots, relevances)) != DONE:
             parts.append(self._drain())
             self._widen_pool() if stop == POOL_FULL else self._widen_out()
-        return [*parts, self._drain()]
+        return [*parts, self._told()]
 
     def advance(self, time: int) -> list[Entry]:
         """The promotions up to and including `time`, each at its exact instant."""
@@ -133,7 +133,7 @@ class Windows(RankedLists):
         while not advance_to(self._memory, time):
             parts.append(self._drain())
             self._widen_out()
-        return self._entries([*parts, self._drain()])
+        return self._entries([*parts, self._told()])
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> Windows:
