@@ -32,11 +32,12 @@ from tidings.engine.near_memory import (
     NEAR_LIST,
     NearMemory,
     empty_near_memory,
+    is_live,
     mark_near_events,
+    moved_with,
     rename_near_events,
     repack_fallen,
-    repack_views,
-    widest_windows,
+    with_views,
 )
 from tidings.engine.near_passes import advance_to, publish_one_by_one
 from tidings.engine.near_refill import refill
@@ -189,7 +190,7 @@ class BallWindows(RankedLists):
     def live_events(self, after: int = 0) -> list[list[Any]]:
         """[id, time, expires, number, point] of what some window still holds, of greater number than `after`, ascending."""
         memory = self._memory
-        live = np.flatnonzero(self._is_live() & (memory.events["number"][: memory.meter[STORED]] > after))
+        live = np.flatnonzero(is_live(self._memory) & (memory.events["number"][: memory.meter[STORED]] > after))
         times, expires, numbers = (memory.events[field][live].tolist() for field in ("time", "expires", "number"))
         points = memory.points[:, live].T.tolist()
         lives_until = [None if e == NEVER else e for e in expires]
@@ -197,7 +198,7 @@ class BallWindows(RankedLists):
 
     def oldest_live(self) -> int:
         """The publication number of the oldest event that some window still holds, or of the next one."""
-        live = np.flatnonzero(self._is_live())
+        live = np.flatnonzero(is_live(self._memory))
         return int(self._memory.events["number"][live[0]]) if len(live) else self.publications + 1
 
     @classmethod
@@ -221,7 +222,8 @@ class BallWindows(RankedLists):
     @property
     def nbytes(self) -> int:
         arrays = [array for array in self._memory if isinstance(array, np.ndarray)]
-        return sum(array.nbytes for array in arrays) + self.index.nbytes + sum(a.nbytes for a in self._memory.grid)
+        grids = [*self._memory.grid, *self._memory.rows]
+        return sum(array.nbytes for array in [*arrays, *grids]) + self.index.nbytes
 
     @property
     def stats(self) -> dict[str, int]:
@@ -295,7 +297,7 @@ class BallWindows(RankedLists):
         memory = self._memory
         stored = int(memory.meter[STORED])
         if stored - memory.meter[GRIDDED] > stale:
-            live = self._is_live()
+            live = is_live(self._memory)
             live[int(memory.meter[GRIDDED]) :] = True
             oldest = int(np.argmax(live)) if len(live) else 0
             memory = memory._replace(grid=grid_of(memory.points, oldest, stored))
@@ -318,41 +320,22 @@ class BallWindows(RankedLists):
         return parts
 
     def _follow(self) -> None:
-        """A list lies at the place of its ball: when the index has moved balls, move the lists, their views in order."""
-        memory, balls = self._memory, self.index.balls
-        if balls.ball is not memory.balls.ball:
-            moved = balls.ball[balls.ball != NONE]
-            moved = moved[moved < len(memory.balls.place)]
-            moved = moved[memory.balls.place[moved] != NONE]
-            old, new = memory.balls.place[moved], balls.place[moved]
-            lists, dues = np.zeros(len(balls.ball), NEAR_LIST), np.full((2, len(balls.ball)), NEVER)
-            lists[new], dues[0, new], dues[1, new] = memory.lists[old], memory.instant_due[old], memory.number_due[old]
-            first = dues.reshape(2, -1, BLOCK).min(axis=2)
-            memory = memory._replace(
-                lists=lists, instant_due=dues[0], number_due=dues[1], instant_first=first[0], number_first=first[1]
-            )
-            self._memory = self._repacked(memory, len(memory.mark) - LANES)
-        if balls is not memory.balls:
-            self._memory = self._memory._replace(balls=balls)
-
-    def _repacked(self, memory: NearMemory, length: int) -> NearMemory:
-        length += LANES
-        views = np.zeros(length), np.zeros(length, np.int32), np.zeros(length, np.int64)
-        repack_views(memory, *views)
-        return memory._replace(distance=views[0], mark=views[1], leaves=views[2])
+        """A list lies at the place of its ball, also when the index has moved the balls."""
+        if self.index.balls is not self._memory.balls:
+            self._memory = moved_with(self._memory, self.index.balls)
 
     def _take_places(self, place: int, room: int) -> None:
         lists, memory = self._memory.lists, self._memory
         if memory.meter[USED] + room > len(memory.mark) - LANES:
             length = 2 * (int((lists["limit"] + 1)[lists["k"] > 0].sum()) + room)
             lists["start"][place] = 0
-            self._memory = self._repacked(memory, length)
+            self._memory = with_views(memory, length)
         else:
             lists["start"][place] = memory.meter[USED]
             memory.meter[USED] += room
 
     def _forget_events(self, wanted: int, wanted_bytes: int) -> int:
-        memory, used = self._memory, self._is_live()
+        memory, used = self._memory, is_live(self._memory)
         mark_near_events(memory, used)
         rename_near_events(memory, np.cumsum(used) - 1)
         events, id_bytes = packed_events(memory.events, memory.id_bytes, used, wanted, wanted_bytes)
@@ -366,18 +349,6 @@ class BallWindows(RankedLists):
             events=events, id_bytes=id_bytes, points=points, grid=grid, sought=sought, sought_squares=squares
         )
         return kept
-
-    def _is_live(self) -> NDArray[np.bool_]:
-        """What the widest windows hold: a refill may want it."""
-        memory = self._memory
-        stored = memory.events[: memory.meter[STORED]]
-        clock, number = max(int(memory.meter[CLOCK]), -(2**61)), int(memory.meter[NUMBER])
-        duration, counted = widest_windows(memory.lists)
-        live = (stored["number"] > number - counted) if counted else np.zeros(len(stored), np.bool_)
-        if duration:
-            live |= stored["time"] > clock - duration
-        live &= stored["expires"] > clock
-        return live
 
     def _store_saved(self, events: Sequence[Sequence[Any]]) -> dict[int, int]:
         """Take back live events; their handles by publication number."""

@@ -26,7 +26,8 @@ from tidings.engine.window_memory import (
     PROMOTED,
     TOUCHED,
     UNRANKED,
-    WRITTEN,
+    fits,
+    tell,
 )
 from tidings.index.ball_index import ROUNDING, set_radius
 from tidings.index.simd import wide
@@ -40,14 +41,14 @@ def join(m: Any, place: Any, event: Any, distance: float) -> None:
     if m.events[event].time <= own.since or instant <= m.meter[CLOCK]:
         return
     if own.k == ALL:
-        tell(m, place, event, distance, UNRANKED, ENTERED)
+        tell(m.out, m.meter, m.balls.ball[place], event, -distance, UNRANKED, ENTERED)
         return
     own.changed = 1
     m.meter[TOUCHED] += 1
     position = insert(own, m, event, distance, instant)
     if 0 <= position < own.k:
         m.mark[own.start + position] |= 1
-        tell(m, place, event, distance, position + 1, ENTERED)
+        tell(m.out, m.meter, m.balls.ball[place], event, -distance, position + 1, ENTERED)
     if 0 <= position < own.k or (own.bounded and position >= 0):
         bring_forward(m.instant_due, m.instant_first, place, instant)
         if own.counted != NEVER:
@@ -81,7 +82,8 @@ def leave(m: Any, place: Any, event: Any) -> None:
         if not m.mark[at] & 1:
             m.mark[at] |= 1
             told = m.mark[at] >> 1
-            tell(m, place, told, m.distance[at], rank + 1, ENTERED if told == event else PROMOTED)
+            why = ENTERED if told == event else PROMOTED
+            tell(m.out, m.meter, m.balls.ball[place], told, -m.distance[at], rank + 1, why)
     watch(m, place)
     spread(m, place)
 
@@ -163,12 +165,4 @@ def spread(m: Any, place: Any) -> None:
 @inlined
 def can_tell(own: Any, m: Any) -> bool:
     """Whether `out` has places for all that one step of the list can notify: a new event and its whole list."""
-    return bool(m.meter[WRITTEN] + max(min(own.k, own.limit), 0) + 1 <= m.out.size)
-
-
-@inlined
-def tell(m: Any, place: Any, event: Any, distance: float, rank: Any, why: Any) -> None:
-    row, meter = m.out[m.meter[WRITTEN]], m.meter
-    row.slot, row.event, row.relevance, row.rank, row.why = m.balls.ball[place], event, -distance, rank, why
-    row.at, row.number = meter[CLOCK], meter[NUMBER]
-    meter[WRITTEN] += 1
+    return fits(m.out, m.meter, min(own.k, own.limit))

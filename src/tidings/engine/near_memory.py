@@ -60,7 +60,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import kernel
-from tidings.engine.window_memory import EVENT, FALLEN_USED, NEVER, NONE, NOTICE, USED, Records, new_meter
+from tidings.engine.window_memory import CLOCK, EVENT, FALLEN_USED, NEVER, NONE, NOTICE, NUMBER, STORED, USED, Records, new_meter
 from tidings.index.ball_index import Balls
 from tidings.index.point_grid import PointGrid, empty_grid
 from tidings.index.simd import LANES
@@ -127,6 +127,43 @@ def empty_near_memory(balls: Balls) -> NearMemory:
         np.zeros(64, NOTICE),
         new_meter(),
     )
+
+
+def with_views(memory: NearMemory, length: int) -> NearMemory:
+    """The views in order of their lists, without gaps, in arrays of `length` places."""
+    length += LANES
+    views = np.zeros(length), np.zeros(length, np.int32), np.zeros(length, np.int64)
+    repack_views(memory, *views)
+    return memory._replace(distance=views[0], mark=views[1], leaves=views[2])
+
+
+def moved_with(memory: NearMemory, balls: Balls) -> NearMemory:
+    """The lists at the places of their balls, which may have moved since."""
+    if balls.ball is not memory.balls.ball:
+        moved = balls.ball[balls.ball != NONE]
+        moved = moved[moved < len(memory.balls.place)]
+        moved = moved[memory.balls.place[moved] != NONE]
+        old, new = memory.balls.place[moved], balls.place[moved]
+        lists, dues = np.zeros(len(balls.ball), NEAR_LIST), np.full((2, len(balls.ball)), NEVER)
+        lists[new], dues[0, new], dues[1, new] = memory.lists[old], memory.instant_due[old], memory.number_due[old]
+        first = dues.reshape(2, -1, BLOCK).min(axis=2)
+        memory = memory._replace(
+            lists=lists, instant_due=dues[0], number_due=dues[1], instant_first=first[0], number_first=first[1]
+        )
+        memory = with_views(memory, len(memory.mark) - LANES)
+    return memory._replace(balls=balls)
+
+
+def is_live(memory: NearMemory) -> NDArray[np.bool_]:
+    """What the widest windows hold of the stored events: a refill may want it."""
+    stored = memory.events[: memory.meter[STORED]]
+    clock, number = max(int(memory.meter[CLOCK]), -(2**61)), int(memory.meter[NUMBER])
+    duration, counted = widest_windows(memory.lists)
+    live: NDArray[np.bool_] = (stored["number"] > number - counted) if counted else np.zeros(len(stored), np.bool_)
+    if duration:
+        live |= stored["time"] > clock - duration
+    live &= stored["expires"] > clock
+    return live
 
 
 @kernel

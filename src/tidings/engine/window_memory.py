@@ -52,7 +52,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import inlined, kernel
 
 NEVER = np.iinfo(np.int64).max
 BEGINNING = np.iinfo(np.int64).min
@@ -142,6 +142,20 @@ def packed_events(
     ids = id_bytes[np.repeat(kept["id_end"] - ends, lengths) + np.arange(total)]
     kept["id_start"], kept["id_end"] = ends - lengths, ends
     return padded(kept, 2 * (len(kept) + wanted) + 16), padded(ids, 2 * (total + wanted_bytes) + 256)
+
+
+@inlined
+def fits(out: Any, meter: Any, most: Any) -> bool:
+    """Whether `out` has places for a new event and `most` others."""
+    return bool(meter[WRITTEN] + max(most, 0) + 1 <= out.size)
+
+
+@inlined
+def tell(out: Any, meter: Any, slot: Any, event: Any, relevance: float, rank: Any, why: Any) -> None:
+    row = out[meter[WRITTEN]]
+    row.slot, row.event, row.relevance, row.rank, row.why = slot, event, relevance, rank, why
+    row.at, row.number = meter[CLOCK], meter[NUMBER]
+    meter[WRITTEN] += 1
 
 
 @kernel

@@ -29,7 +29,8 @@ from tidings.engine.window_memory import (
     ROW,
     TOUCHED,
     UNRANKED,
-    WRITTEN,
+    fits,
+    tell,
 )
 
 
@@ -150,12 +151,4 @@ def look(m: Any, slot: Any, event: Any) -> None:
 @inlined
 def can_tell(own: Any, out: Any, meter: Any) -> bool:
     """Whether `out` has places for all that one step of the slot can notify: a new event and its whole list."""
-    return bool(meter[WRITTEN] + max(min(own.k, own.size), 0) + 1 <= out.size)
-
-
-@inlined
-def tell(out: Any, meter: Any, slot: Any, event: Any, relevance: float, rank: Any, why: Any) -> None:
-    row = out[meter[WRITTEN]]
-    row.slot, row.event, row.relevance, row.rank, row.why = slot, event, relevance, rank, why
-    row.at, row.number = meter[CLOCK], meter[NUMBER]
-    meter[WRITTEN] += 1
+    return fits(out, meter, min(own.k, own.size))
