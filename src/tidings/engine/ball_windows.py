@@ -222,8 +222,8 @@ class BallWindows(RankedLists):
     @property
     def nbytes(self) -> int:
         arrays = [array for array in self._memory if isinstance(array, np.ndarray)]
-        grids = [*self._memory.grid, *self._memory.rows]
-        return sum(array.nbytes for array in [*arrays, *grids]) + self.index.nbytes
+        grids = sum(array.nbytes for grid in (self._memory.grid, self._memory.rows) for array in grid)
+        return sum(array.nbytes for array in arrays) + grids + self.index.nbytes
 
     @property
     def stats(self) -> dict[str, int]:
