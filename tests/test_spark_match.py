@@ -40,8 +40,7 @@ def topic(tmp_path_factory):
         yield made
 
 
-@pytest.mark.parametrize("k", [None, 0, 1, 3, 1000])
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize(("k", "partitions"), [(None, 1), (None, 3), (0, 1), (1, 3), (3, 1), (1000, 3)])
 def test_match_equals_the_embedded_engine(spark, topic, k, partitions):
     events = EVENTS.drop_columns(["time"])
     got = match(spark.createDataFrame(events).repartition(partitions), topic.folder, k=k)

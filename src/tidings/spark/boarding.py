@@ -33,7 +33,7 @@ from tidings.engine.results import Notification
 from tidings.engine.view import View, view_of
 from tidings.errors import EventError, SchemaError, StorageError
 from tidings.model.event import Event
-from tidings.spark.columns import NOTIFICATION, Batches, check_events, frame_form, map_arrow, spark_type
+from tidings.spark.columns import NOTIFICATION, Batches, check_events, frame_form, map_arrow, spark_type, together
 from tidings.spark.pins import Pin, current, micro_batch, newest
 from tidings.spark.session import need_rocksdb
 from tidings.spark.shard_boards import Record, ShardBoards
@@ -83,11 +83,8 @@ class UpdatePacker:
     shards: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        given = [batch for batch in batches if len(batch)]
-        if given:
-            view = view_of(self.folder, current(self.folder, self.pin).manifest)
-            table = pa.Table.from_batches(given)
-            view.read(table)
+        for table in together(batches):
+            view_of(self.folder, current(self.folder, self.pin).manifest).read(table)
             task = TaskContext.get()
             partition = [0 if task is None else task.partitionId()] * self.shards
             body = [to_bytes(table)] * self.shards

@@ -34,7 +34,7 @@ from tidings.model.arrays import Vocabularies
 from tidings.model.columns import subscriptions_from_arrow
 from tidings.model.schema import Attribute, Schema
 from tidings.spark.building_parts import build_parts, refuse_repeated_ids
-from tidings.spark.columns import Batches
+from tidings.spark.columns import Batches, together
 from tidings.spark.files import Given, form_of, frame_of, given_by, map_given
 from tidings.spark.pins import instant, refuse_parts
 
@@ -54,9 +54,7 @@ class Packer:
     skip: bool
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        given = [batch for batch in batches if len(batch)]
-        if given:
-            yield self.pack(pa.Table.from_batches(given))
+        yield from map(self.pack, together(batches))
 
     def pack(self, table: pa.Table) -> pa.RecordBatch:
         vocabularies = load_vocabularies(self.schema, self.folder / "vocabulary")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,17 +42,16 @@ def build_parts(
         cut = cut_by(schema, by, parts, centres_of(subscriptions, schema, by))
         widened(subscriptions, Router(schema, cut), {PART: LongType()}).write.partitionBy(PART).parquet(str(work))
         count = 0
-        for part in sorted(int(path.name.partition("=")[2]) for path in work.glob(f"{PART}=*")):
-            built.append(part)
-            given = subscriptions.sparkSession.read.schema(subscriptions.schema).parquet(str(work / f"{PART}={part}"))
-            count += make(given, part_folder(folder, part))
-        refuse_repeated_ids([segment for part in built for segment in segments_of(schema, part_folder(folder, part))])
-        save_cut(folder, cut, built)
+        with ExitStack() as unfinished:
+            for part in sorted(int(path.name.partition("=")[2]) for path in work.glob(f"{PART}=*")):
+                built.append(part)
+                unfinished.callback(shutil.rmtree, part_folder(folder, part), ignore_errors=True)
+                given = subscriptions.sparkSession.read.schema(subscriptions.schema).parquet(str(work / f"{PART}={part}"))
+                count += make(given, part_folder(folder, part))
+            refuse_repeated_ids([segment for part in built for segment in segments_of(schema, part_folder(folder, part))])
+            save_cut(folder, cut, built)
+            unfinished.pop_all()
         return count
-    except BaseException:
-        for part in built:
-            shutil.rmtree(part_folder(folder, part), ignore_errors=True)
-        raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -41,6 +41,13 @@ def map_arrow(frame: DataFrame, work: Callable[[Batches], Iterator[pa.RecordBatc
     return plain.mapInArrow(lambda batches: work(batch.rename_columns(names) for batch in batches), spark_type(columns))
 
 
+def together(batches: Batches) -> Iterator[pa.Table]:
+    """The rows of a partition as one table; no table if there are none."""
+    given = [batch for batch in batches if len(batch)]
+    if given:
+        yield pa.Table.from_batches(given)
+
+
 def widened(frame: DataFrame, work: Callable[[Batches], Iterator[pa.RecordBatch]], added: dict[str, DataType]) -> DataFrame:
     """What `work` makes of the frame's rows: the same columns and, after them, those `added`."""
     names = frame.columns

@@ -15,6 +15,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,12 @@ def follow(
         raise SubscriptionError(f"changes have neither 'id' nor 'key' and 'value': they have {', '.join(changes.columns)}")
     refuse_parts(Path(topic))
     writer = open_topic(topic)
-    try:
+    with ExitStack() as unstarted:
+        unstarted.callback(writer.close)
         apply = applier(writer, Path(checkpoint), on_error)
         started = changes.writeStream.foreachBatch(apply).option("checkpointLocation", str(checkpoint))
         query = started.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
-    except BaseException:
-        writer.close()
-        raise
+        unstarted.pop_all()
     threading.Thread(target=_close_after, args=(query, writer), name="tidings-follow", daemon=True).start()
     return query
 

@@ -23,7 +23,7 @@ from tidings.engine.view import view_of
 from tidings.model.arrays import Vocabularies
 from tidings.model.columns import events_from_arrow
 from tidings.model.schema import Schema
-from tidings.spark.columns import Batches, check_events, frame_form, map_arrow, widened
+from tidings.spark.columns import Batches, check_events, frame_form, map_arrow, together, widened
 from tidings.spark.matcher import Matcher
 from tidings.spark.partitions import NOWHERE, PART, Cells, Cut, load_cut, part_folder
 from tidings.spark.pins import current, newest
@@ -103,9 +103,7 @@ class Merger:
     k: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        given = [batch for batch in batches if len(batch)]
-        if given:
-            table = pa.Table.from_batches(given)
+        for table in together(batches):
             told = table.filter(table[ROW].is_null())
             merged = best(table.filter(table[ROW].is_valid()), self.k)
             yield from pa.concat_tables([merged, told]).drop_columns([ROW]).combine_chunks().to_batches(max_chunksize=100_000)

@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 
 from tidings.engine.view import view_of
 from tidings.engine.window_memory import NEVER
-from tidings.spark.columns import Batches
+from tidings.spark.columns import Batches, together
 from tidings.spark.pins import Pin, current
 
 PACKED = {"shard": pa.int32(), "clock": pa.int64(), "body": pa.binary()}
@@ -57,10 +57,8 @@ class ShardPacker:
     shards: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        given = [batch for batch in batches if len(batch)]
-        if given:
-            number = current(self.folder, self.pin).manifest
-            yield self.pack(pa.Table.from_batches(given), counts(self.folder, number))
+        for matches in together(batches):
+            yield self.pack(matches, counts(self.folder, current(self.folder, self.pin).manifest))
 
     def pack(self, matches: pa.Table, counted: bool) -> pa.RecordBatch:
         clock = pc.max(matches["time"]).as_py()
