@@ -284,13 +284,18 @@ def durable(n: int) -> list[dict[str, Any]]:
         topic.subscribe_many(workload.subscriptions.slice(0, 1000), time=0)
         load = cpu_seconds(lambda: topic.subscribe_many(workload.subscriptions, time=0), 1)
         topic.close()
-        begin = time.perf_counter()
-        with td.open(folder / "topic") as again:
-            opened = time.perf_counter() - begin
-            assert len(again) == n
+        opened = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            with td.open(folder / "topic") as again:
+                opened.append(time.perf_counter() - begin)
+                assert len(again) == n
     finally:
         shutil.rmtree(folder)
-    return [{"act": "durable bulk load", "subscriptions a second": n / load}, {"act": "open (wall clock)", "seconds": opened}]
+    return [
+        {"act": "durable bulk load", "subscriptions a second": n / load},
+        {"act": "open (wall clock, the median of three)", "seconds": sorted(opened)[1]},
+    ]
 
 
 def all_matching(n: int, most: int) -> list[dict[str, Any]]:
