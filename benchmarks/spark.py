@@ -7,6 +7,8 @@ batches of as many events as Spark hands its workers at a time. Under `files`, `
 files, which the workers then read; under `frame`, what `spark.read.parquet` makes of it. The join is run on a slice and
 extrapolated by pairs.
 
+Each is run several times and the least counts: the first runs of a JVM are those of its compiler.
+
 `python -m benchmarks.spark [subscriptions]`: a million without a number; only that run is stored.
 """
 
@@ -34,8 +36,8 @@ from tidings.spark import build, match, session
 
 FULL = 1_000_000
 SIZE = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else FULL
-BATCH, BATCHES = 100_000, 10
-CORES, REPEATS = 2, 3
+BATCH, BATCHES = 100_000, 20
+CORES, REPEATS = 2, 5
 WORKLOADS = {"ranges-place": workloads.ranges_place, "words-box": workloads.words_box}
 RESULTS = Path(__file__).parent / "results" / "spark.json"
 
