@@ -388,7 +388,7 @@ def view_of(k: int) -> int:
     """The longest view of an exact list: long enough that refills are rare, short enough that few events touch it.
 
     100,000 lists, k = 10, w = 20,000: of 15 an event touches 124 lists and refills 3.0, of 20 it is 137 and 1.2, of 25 it is 149
-    and 0.5, of 32 it is 169 and 0.1. A refill costs as much as some twenty touches in a batch, and 25 was the fastest.
+    and 0.5, of 32 it is 169 and 0.1. A refill seems to cost some twenty touches (estimated); 25 was the fastest.
     """
     return k + k // 2 + 10
 
