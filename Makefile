@@ -16,8 +16,7 @@ papers: data ; $(RUN) -m experiments
 papers-full: data ; $(RUN) -m experiments --full
 # Kernels with every index checked, over the state machines of the structures; a warm cache would ignore the setting, so it has its own.
 bounds: setup ; NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(RUN) -m pytest -q -m 'not soak' --timeout 3600 \
-	tests/test_threshold.py tests/test_scored_intervals.py tests/test_mo_tree.py tests/test_clause_index.py \
-	tests/test_clause_index_topk.py tests/test_rt_tree.py tests/test_similarity.py tests/test_object_index.py tests/test_ball_index.py
+	tests/index tests/experiments/test_threshold.py
 soak: setup java ; $(RUN) -m pytest -m soak --timeout 7200
 docs: setup ; $(RUN) -m docs.generate
 demo: setup java ; $(RUN) -m demo

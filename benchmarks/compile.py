@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from experiments.report import provenance
 from tidings import Category, Number, Place, Schema, Time, Words
-from tidings.model.arrays import Vocabularies
-from tidings.model.columns import subscriptions_from_arrow
-from tidings.model.filter import compile_filter
+from tidings.model.columns.arrays import Vocabularies
+from tidings.model.columns.tables import subscriptions_from_arrow
+from tidings.model.filter.compile import compile_filter
 
 RESULT = Path(__file__).parent / "results" / "compile.json"
 SCHEMA = Schema({"price": Number(0, 10_000), "brand": Category(), "place": Place(), "about": Words(), "made": Time()})

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from benchmarks.workloads import ATTRIBUTES, clustered, hot_areas, zipf
 from experiments.report import provenance
-from tidings.index.block_bitmaps import NOBODY, BlockBitmaps
-from tidings.index.records import as_events
-from tidings.index.word_blocks import WordBlocks
-from tidings.model.arrays import MISSING_BOX, NO_BOX, RANGE, ClauseColumns, EventColumns
+from tidings.index.blocks.bitmaps import NOBODY, BlockBitmaps
+from tidings.index.blocks.words import WordBlocks
+from tidings.index.packed.packing import as_events
+from tidings.model.columns.arrays import MISSING_BOX, NO_BOX, RANGE, ClauseColumns, EventColumns
 
 RESULTS = Path(__file__).parent / "results"
 VOCABULARY = 1_000_000

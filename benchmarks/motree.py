@@ -17,15 +17,15 @@ from experiments.baselines.columnar_scan import scan_clauses, scan_events
 from experiments.motree import fine_axes, paper_and_fine, paper_axes
 from experiments.motree_workload import NUMBERS, SCHEMA, Workload, dense_clauses, dense_events
 from experiments.report import provenance
-from tidings.engine.axes import event_axes, searched_widths
-from tidings.engine.live_events import HEIGHT
-from tidings.index.mo_event_tree import MOEventTree
-from tidings.index.mo_tree import MOTree
-from tidings.index.mo_walk import NEVER
-from tidings.index.records import as_events
-from tidings.model.arrays import ClauseColumns, EventColumns, Vocabularies
-from tidings.model.gather import gather_clauses
-from tidings.rank.partition import value_cell_counts
+from tidings.index.motree.event_tree import MOEventTree
+from tidings.index.motree.partition import value_cell_counts
+from tidings.index.motree.tree import MOTree
+from tidings.index.motree.walk import NEVER
+from tidings.index.packed.packing import as_events
+from tidings.match.store.tree_axes import event_axes, searched_widths
+from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies
+from tidings.model.columns.gather import gather_clauses
+from tidings.topic.live_events import HEIGHT
 
 RESULT = Path(__file__).parent / "results" / "motree.json"
 ITEMS, CHANGES, QUERIES, SCANNED, REPEATS = 1_000_000, 100_000, 300, 30, 5

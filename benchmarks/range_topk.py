@@ -12,9 +12,9 @@ from pathlib import Path
 from experiments.baselines.unicast import unicast_updates
 from experiments.range_topk_data import synthetic
 from experiments.report import provenance
-from tidings.engine.paint import PaintDense, PaintSparse
-from tidings.engine.paint_batch import coalesce, paint_batch
-from tidings.engine.watch_lists import WatchLists
+from tidings.boards.paint.batch import coalesce, paint_batch
+from tidings.boards.paint.paint import PaintDense, PaintSparse
+from tidings.boards.paint.watch_lists import WatchLists
 
 RESULT = Path(__file__).parent / "results" / "range_topk.json"
 WATCHERS, EVENTS, BATCH, K, REPEATS = 1_000_000, 20_000, 50_000, 10, 3

@@ -22,14 +22,14 @@ from experiments.baselines.scored_rtree import ScoredRTree
 from experiments.baselines.scored_segment_tree import ScoredSegmentTree
 from experiments.ranked_data import Parameters, generate
 from experiments.report import cpu_seconds, markdown, provenance
-from tidings.engine.matching import match_table
-from tidings.engine.ranked_paths import Question, RankedPaths
-from tidings.engine.store import Found
-from tidings.index.ir_tree import IRTree
-from tidings.index.relaxed import RelaxedIndex
-from tidings.index.scored_segments import ScoredSegments
-from tidings.index.sopt_rtree import SOPTRTree
-from tidings.model.arrays import NO_BOX, ClauseColumns
+from experiments.structures.scored_segments import ScoredSegments
+from tidings.index.relaxed.relaxed_index import RelaxedIndex
+from tidings.index.scored.ir_tree import IRTree
+from tidings.index.scored.sopt_rtree import SOPTRTree
+from tidings.match.answers.ordering import match_table
+from tidings.match.store.ranked_paths import Question, RankedPaths
+from tidings.match.store.store import Found
+from tidings.model.columns.arrays import NO_BOX, ClauseColumns
 
 K = 20
 RESULTS = Path(__file__).parent / "results" / "ranked.json"

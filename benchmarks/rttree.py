@@ -20,7 +20,7 @@ from experiments.rttree_data import GROUPS, VOCABULARY, Twitter
 from experiments.rttree_growth import head, operations_a_second
 from experiments.rttree_race import some, tree
 from experiments.rttree_similarity import similarity_index
-from tidings.index.word_blocks import WordBlocks
+from tidings.index.blocks.words import WordBlocks
 from tidings.rank.similarity import idf
 
 RESULTS = Path(__file__).parent / "results" / "rttree.json"

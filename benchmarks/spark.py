@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 
 from benchmarks import workloads
 from experiments.report import provenance
-from tidings.engine.view import View
+from tidings.durable.manifest_view import View
 from tidings.spark import build, match, session
 
 FULL = 1_000_000

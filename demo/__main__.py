@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 
 from demo import offers
-from tidings.spark.job import load_job
-from tidings.spark.runner import run
+from tidings.spark.job.job_file import load_job
+from tidings.spark.job.runner import run
 
 ROOT = Path(__file__).resolve().parent
 

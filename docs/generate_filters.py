@@ -15,10 +15,10 @@ import cql2
 from experiments.report import markdown
 from tidings import Category, Number, Place, Schema, Time, Words
 from tidings.errors import FilterError, NeverMatchesWarning
-from tidings.model.clause import Clause
-from tidings.model.event import read_event
-from tidings.model.filter import compile_filter
-from tidings.model.times import EPOCH
+from tidings.model.door.event import read_event
+from tidings.model.filter.clause import Clause
+from tidings.model.filter.compile import compile_filter
+from tidings.model.values.times import EPOCH
 
 PAGE = Path(__file__).parent / "filters.md"
 EXAMPLES = Path(__file__).parent.parent / "tests" / "data" / "cql2" / "examples.json"

@@ -24,10 +24,10 @@ from experiments.motree_rstar import rstar_by_insertion
 from experiments.motree_tracks import real_tracks
 from experiments.motree_workload import ATTRIBUTES, NUMBERS, Workload, dense_clauses, dense_events
 from experiments.report import Report
-from tidings.index.mo_cells import PLACE_X, PLACE_Y, narrow_levels, uniform_axis
-from tidings.index.mo_event_tree import MOEventTree
-from tidings.index.mo_tree import MOTree
-from tidings.index.mo_walk import NEVER
+from tidings.index.motree.cells import PLACE_X, PLACE_Y, narrow_levels, uniform_axis
+from tidings.index.motree.event_tree import MOEventTree
+from tidings.index.motree.tree import MOTree
+from tidings.index.motree.walk import NEVER
 
 Series = dict[str, list[tuple[float, float]]]
 Dense = NDArray[np.float64]

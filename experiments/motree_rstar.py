@@ -13,7 +13,7 @@ import numpy as np
 from experiments.baselines.rstar_tree import RStarTree, match_clause, match_event
 from experiments.motree_workload import Workload, dense_clauses, dense_events
 from experiments.report import Report, cpu_seconds
-from tidings.index.mo_tree import MOTree
+from tidings.index.motree.tree import MOTree
 
 
 def rstar_by_insertion(report: Report, axes: list, predicates: tuple, size: int) -> dict:

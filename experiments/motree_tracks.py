@@ -19,7 +19,7 @@ import numpy as np
 
 from experiments.motree_workload import Workload, dense_clauses, dense_events
 from experiments.report import Report, cpu_seconds
-from tidings.model.arrays import EventColumns
+from tidings.model.columns.arrays import EventColumns
 
 COLLECTIONS = ("quickstart", "switzerland")
 SHORTEST = 60

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.model.arrays import RANGE, ClauseColumns, EventColumns
-from tidings.model.schema import Number, Place, Schema
+from tidings.model.columns.arrays import RANGE, ClauseColumns, EventColumns
+from tidings.model.values.schema import Number, Place, Schema
 
 NUMBERS = 18
 ATTRIBUTES = NUMBERS + 2

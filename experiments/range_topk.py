@@ -14,15 +14,15 @@ from experiments.baselines.cn_relax import MESSAGE_BYTES as RELAX_BYTES
 from experiments.baselines.cn_relax import RelaxedWatchers, rectangle
 from experiments.baselines.unicast import MESSAGE_BYTES as UNICAST_BYTES
 from experiments.baselines.unicast import unicast_updates
+from experiments.network.routing import Traffic, route
+from experiments.network.topology import hops_between_brokers
+from experiments.network.zones import Zones
 from experiments.range_topk_beyond import batches, one_and_a_half, servers, theorems
 from experiments.range_topk_counts import beside, heard_by, message_bytes, step
 from experiments.range_topk_data import stocks, synthetic
 from experiments.range_topk_paper import KS, TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, TABLE_6
 from experiments.report import Report
-from tidings.engine.paint import PaintDense, PaintSparse
-from tidings.network.routing import Traffic, route
-from tidings.network.topology import hops_between_brokers
-from tidings.network.zones import Zones
+from tidings.boards.paint.paint import PaintDense, PaintSparse
 
 METHODS = {"Paint-Dense": None, "Paint-Dense(1)": 1.0, "Paint-Sparse": None, "Paint-Sparse(1)": 1.0}
 

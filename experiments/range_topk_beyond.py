@@ -9,12 +9,12 @@ from experiments.baselines.smallest_cover import fewest_messages, hearers
 from experiments.range_topk_counts import beside, heard_by, message_bytes, step
 from experiments.range_topk_data import synthetic
 from experiments.range_topk_paper import KS, TABLE_7, TABLE_8
-from tidings.engine.paint import PaintDense, PaintSparse, paint_each
-from tidings.engine.paint_15 import Objects15, Paint15
-from tidings.engine.paint_batch import coalesce, paint_batch
-from tidings.engine.paint_split import PaintSplit, SplitObjects
-from tidings.index.object_index import ObjectIndex
-from tidings.index.watch_index import WatchIndex
+from experiments.structures.split_painting import PaintSplit, SplitObjects
+from tidings.boards.paint.batch import coalesce, paint_batch
+from tidings.boards.paint.one_and_a_half import Objects15, Paint15
+from tidings.boards.paint.paint import PaintDense, PaintSparse, paint_each
+from tidings.index.points.objects import ObjectIndex
+from tidings.index.points.watchers import WatchIndex
 
 
 def batches(report, watchers, events):
@@ -160,7 +160,7 @@ def theorems(report, cases):
         wrong == spare == 0,
         f"{wrong} of {cases} random batches leave a wrong list, {spare} deliver more than the version built here",
         "it leaves a stale object in a list when one ahead of it sinks too, and tells watchers of objects that they hold; see the "
-        "header of engine/paint_batch.py. The version built here is judged against the least possible in tests/test_paint.py",
+        "header of boards/paint/batch.py. The version built here is judged against the least possible in tests/boards/paint/test_paint.py",
     )
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidings._jit import kernel
-from tidings.engine.paint_tiles import MOVED
-from tidings.index.point_questions import report as watchers_in
+from tidings.boards.paint.tiles import MOVED
+from tidings.index.points.tree_questions import report as watchers_in
 
 
 @kernel

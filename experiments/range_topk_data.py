@@ -8,8 +8,8 @@ from importlib.metadata import distribution
 
 import numpy as np
 
-from tidings.index.object_index import ObjectIndex
-from tidings.index.watch_index import WatchIndex
+from tidings.index.points.objects import ObjectIndex
+from tidings.index.points.watchers import WatchIndex
 
 CLUSTERS = 10
 

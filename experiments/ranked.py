@@ -20,11 +20,11 @@ from experiments.baselines.scored_segment_tree import ScoredSegmentTree
 from experiments.ranked_data import Parameters, generate
 from experiments.ranked_holes import holes, holes_met
 from experiments.report import Report, cpu_seconds
+from experiments.structures.threshold import threshold_prefixes
 from tidings._jit import kernel
-from tidings.index.ir_tree import IRTree
-from tidings.index.sopt_rtree import SOPTRTree
+from tidings.index.scored.ir_tree import IRTree
+from tidings.index.scored.sopt_rtree import SOPTRTree
 from tidings.rank.aggregates import SUM
-from tidings.rank.threshold import threshold_prefixes
 
 STRUCTURES = {
     "Interval": ScoreSortedIntervalTree,

@@ -8,8 +8,8 @@ import numpy as np
 
 from experiments.baselines.scored_rtree import ScoredRTree
 from experiments.ranked_data import Parameters, generate
-from tidings.index.packed_rtree import next_stabbed
-from tidings.index.sopt_rtree import SOPTRTree
+from tidings.index.scored.packed_rtree import next_stabbed
+from tidings.index.scored.sopt_rtree import SOPTRTree
 
 
 def holes(parameters: Parameters, skews: list[float]):

@@ -15,8 +15,8 @@ from experiments.rttree_data import GROUPS, INDEPENDENT, LOCAL, PAPER_MATCHES, R
 from experiments.rttree_growth import figures_11_and_12
 from experiments.rttree_race import Race, by_length, cells_a_side, microseconds, progress, tree
 from experiments.rttree_similarity import figure_13, figure_14
-from tidings.index.representative_tokens import ORDERS, Frequencies
-from tidings.index.rt_policy import POLICIES
+from tidings.index.rttree.policy import POLICIES
+from tidings.index.rttree.representative_tokens import ORDERS, Frequencies
 
 SIZE, FULL_SIZE = 1_000_000, 10_000_000
 PAPER_GB = {"R^t": 1.63, "R^t+": 0.79, "R^t++": 0.89}

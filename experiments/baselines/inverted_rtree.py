@@ -12,9 +12,9 @@ import numpy as np
 
 from experiments.baselines.batches import in_batches, stamp_words
 from tidings._jit import kernel
-from tidings.index.rt_body import MOST, ROOT, hilbert_order, pack, touch
-from tidings.index.rt_policy import RT, Entries, posted_tokens, take_rows
-from tidings.index.rt_tokens import claim, empty_tokens, fill, find, key_of, lay_out_lists, rooms
+from tidings.index.rttree.body import MOST, ROOT, hilbert_order, pack, touch
+from tidings.index.rttree.policy import RT, Entries, posted_tokens, take_rows
+from tidings.index.rttree.tokens import claim, empty_tokens, fill, find, key_of, lay_out_lists, rooms
 from tidings.rank.similarity import SLACK, shared_weight, similarity, spatial_part, textual_part, weights_of
 
 

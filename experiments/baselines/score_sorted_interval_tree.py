@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.baselines.interval_tree import skeleton
 from tidings._jit import kernel
-from tidings.index.sopt_rtree import NO_NUMBERS, best_first
+from tidings.index.scored.sopt_rtree import NO_NUMBERS, best_first
 from tidings.rank.bounded_heap import better
 
 MAX_PATH = 64

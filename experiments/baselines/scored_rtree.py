@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tidings.index.packed_rtree import next_stabbed, pack, stab_batch
-from tidings.index.sopt_rtree import NO_NUMBERS, best_first
+from tidings.index.scored.packed_rtree import next_stabbed, pack, stab_batch
+from tidings.index.scored.sopt_rtree import NO_NUMBERS, best_first
 
 
 class ScoredRTree:

@@ -24,7 +24,7 @@ import numpy as np
 
 from experiments.baselines.score_sorted_interval_tree import new_path
 from tidings._jit import kernel
-from tidings.index.sopt_rtree import NO_NUMBERS, best_first
+from tidings.index.scored.sopt_rtree import NO_NUMBERS, best_first
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from functools import cache
 
-from tidings.engine.paint_tiles import OBJECT
+from tidings.boards.paint.tiles import OBJECT
 
 
 def smallest_cover(wanted, points):

@@ -10,8 +10,8 @@ import numpy as np
 
 from experiments.baselines.batches import in_batches, stamp_words
 from tidings._jit import kernel
-from tidings.index.rt_body import MOST, ROOT, hilbert_order, pack, touch
-from tidings.index.rt_policy import Entries, take_rows
+from tidings.index.rttree.body import MOST, ROOT, hilbert_order, pack, touch
+from tidings.index.rttree.policy import Entries, take_rows
 from tidings.rank.similarity import shared_weight, similarity, spatial_part, textual_part, weights_of
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from tidings._jit import kernel
-from tidings.engine.paint_tiles import neighbours
-from tidings.index.object_index import delete_object, insert_object
-from tidings.index.object_questions import min_y
-from tidings.index.point_questions import report
+from tidings.boards.paint.tiles import neighbours
+from tidings.index.points.object_questions import min_y
+from tidings.index.points.objects import delete_object, insert_object
+from tidings.index.points.tree_questions import report
 
 MESSAGE_BYTES = 16
 

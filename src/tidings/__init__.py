@@ -3,11 +3,11 @@
 from importlib.metadata import version
 
 from tidings import errors
-from tidings.engine.durable import open_topic as open
-from tidings.engine.results import Match, Notification
-from tidings.engine.topic import Topic
-from tidings.model.schema import Category, Number, Place, Schema, Time, Words
-from tidings.model.vague import Between, Uncertain
+from tidings.durable.opening import open_topic as open
+from tidings.match.answers.results import Match, Notification
+from tidings.model.values.schema import Category, Number, Place, Schema, Time, Words
+from tidings.model.values.vague import Between, Uncertain
+from tidings.topic.topic import Topic
 
 __version__ = version("tidings")
 __all__ = [

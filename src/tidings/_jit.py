@@ -23,7 +23,11 @@ from numba.core import config
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_IMPORT = re.compile(r"^\s*(?:from|import)\s+((?:tidings|experiments|benchmarks)[\w.]*)(?:\s+import\s+\(?([\w, ]+))?", re.MULTILINE)
+_IMPORT = re.compile(
+    r"^\s*(?:from|import)\s+((?:tidings|experiments|benchmarks|tests)[\w.]*)(?:\s+import\s+(?:\(([^)]*)\)|([^#\n]*)))?",
+    re.MULTILINE,
+)
+_NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
 
 
 def kernel(function: Function) -> Function:
@@ -77,8 +81,8 @@ def _sources(module: str) -> set[str]:
         if name in seen or path is None:
             continue
         seen[name] = path.read_text()
-        for parent, names in _IMPORT.findall(seen[name]):
-            todo += [parent, *(f"{parent}.{part.strip()}" for part in names.split(",") if part.strip())]
+        for parent, several, one in _IMPORT.findall(seen[name]):
+            todo += [parent, *(f"{parent}.{part}" for part in _NAME.findall(several or one))]
     return set(seen.values())
 
 
@@ -88,8 +92,8 @@ def _path(module: str) -> Path | None:
     folder = Path(__file__).parent if root == "tidings" else _root_of(root)
     if folder is None or not rest:
         return None
-    path = folder.joinpath(*rest.split(".")).with_suffix(".py")
-    return path if path.is_file() else None
+    place = folder.joinpath(*rest.split("."))
+    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
 
 
 def _root_of(root: str) -> Path | None:

@@ -33,8 +33,8 @@ def run(
     packages: Packages = None,
 ) -> None:
     """Run a job: events in, notifications out."""
-    from tidings.spark import runner
-    from tidings.spark.job import load_job
+    from tidings.spark.job import runner
+    from tidings.spark.job.job_file import load_job
 
     loaded = load_job(job, set or ())
     if dry_run:
@@ -52,7 +52,7 @@ def submit(
     folder: Annotated[Path, typer.Option(help="Where the packed environment is kept.")] = Path("build"),
 ) -> None:
     """Run a job on a cluster that has Spark and Python, but not tidings: the environment is packed and sent along."""
-    from tidings.spark import submitting
+    from tidings.spark.job import submitting
 
     raise SystemExit(submitting.submit(job, master, set or (), packages, folder))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from tidings.model.clause import Clause
-from tidings.model.subscription import Subscription
+from tidings.model.door.subscription import Subscription
+from tidings.model.filter.clause import Clause
 
 LARGEST_K = 100_000
 

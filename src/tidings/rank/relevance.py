@@ -27,10 +27,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tidings.errors import SubscriptionError
-from tidings.model.clause import Values
-from tidings.model.operands import compile_number
-from tidings.model.schema import Number, Schema, Time
-from tidings.model.window import parse_window
+from tidings.model.filter.clause import Values
+from tidings.model.filter.operands import compile_number
+from tidings.model.values.schema import Number, Schema, Time
+from tidings.model.values.window import parse_window
 
 Relevance = Callable[[Values, int], float | None]
 """Of an event's values and the time it is published."""

@@ -1,0 +1,166 @@
+"""Manifests: which files make a snapshot of a topic's subscriptions.
+
+`manifest-N.json` names the segments, the removals in each (a bitmap of the live), the vocabularies and the change number;
+`manifest.json` is a copy of the newest. Everything is derived from the registry. A reader needs only the folder and, to see the
+same subscriptions again, N. The files of the last KEPT manifests stay; a reader that has mapped an older one keeps its pages. A
+number is used once, also when what it was given to never became a manifest. `crc` is the CRC-32 of all other fields.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time as wall_clock
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.errors import StorageError
+from tidings.match.store.array_files import read_arrays, sync_folder, write_arrays
+from tidings.match.store.segment import Segment
+from tidings.model.columns.arrays import Vocabularies
+from tidings.model.columns.vocabulary import Vocabulary
+from tidings.model.values.schema import Schema
+
+FORMAT = 1
+KEPT = 8
+NEWEST = "manifest.json"
+PINS = "pins"
+PIN_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`segments` are (file, bitmap file or None); `vocabulary` a file; `seq` the change number all of it stands at."""
+
+    number: int
+    seq: int
+    topic: str
+    schema: dict[str, Any]
+    key: str | None
+    segments: tuple[tuple[str, str | None], ...]
+    vocabulary: str
+    format: int = FORMAT
+
+
+def save_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make `manifest` the newest, and drop files that only manifests older than the last KEPT name."""
+    fields = asdict(manifest)
+    text = json.dumps({**fields, "crc": _checksum(fields)})
+    for name in (f"manifest-{manifest.number:08d}.json", NEWEST):
+        partial = folder / f"{name}.partial"
+        try:
+            with partial.open("w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.rename(folder / name)
+            sync_folder(folder)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise StorageError(f"cannot write {folder / name}: {error.strerror or error}") from error
+    try:
+        _drop_unused(folder)
+    except OSError as error:
+        raise StorageError(f"cannot remove what is no longer used from {folder}: {error.strerror or error}") from error
+
+
+def load_manifest(folder: Path, number: int | None = None) -> Manifest:
+    path = folder / (NEWEST if number is None else f"manifest-{number:08d}.json")
+    try:
+        return _manifest(path)
+    except OSError as error:
+        raise StorageError(f"{folder} holds no {path.name}: {error.strerror}; is it the folder of a topic?") from error
+
+
+def _manifest(path: Path) -> Manifest:
+    try:
+        fields = json.loads(path.read_bytes())
+        crc = fields.pop("crc")
+    except (ValueError, TypeError, AttributeError, KeyError):
+        raise StorageError(f"{path} is damaged: it is not a manifest with a check sum") from None
+    if crc != _checksum(fields):
+        raise StorageError(f"{path} is damaged: it does not have the check sum it was written with")
+    if fields["format"] != FORMAT:
+        raise StorageError(f"{path} has format {fields['format']}; this version of tidings reads format {FORMAT}")
+    return Manifest(**{**fields, "segments": tuple((file, live) for file, live in fields["segments"])})
+
+
+def _checksum(fields: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(fields, sort_keys=True).encode())
+
+
+def last_number(folder: Path) -> int:
+    """The highest number that any file here was given."""
+    names = [path.name for place in (folder, folder / "segments") for path in place.iterdir()]
+    return max((int(found[1]) for name in names if (found := re.match(r"(?:manifest-)?(\d{8})\b", name))), default=0)
+
+
+def _drop_unused(folder: Path) -> None:
+    numbered = sorted(folder.glob("manifest-*.json"))
+    kept = {*numbered[-KEPT:], *(folder / f"manifest-{number:08d}.json" for number in pinned(folder))}
+    used = set()
+    for path in numbered:
+        try:
+            manifest = _manifest(path) if path in kept else None
+        except StorageError:
+            manifest = None
+        if manifest is None:
+            path.unlink()
+        else:
+            used |= {name for pair in manifest.segments for name in pair if name} | {manifest.vocabulary}
+    for path in folder.glob("manifest*.partial"):
+        path.unlink()
+    for path in (folder / "segments").iterdir():
+        if f"segments/{path.name}" not in used:
+            path.unlink()
+
+
+def pinned(folder: Path) -> set[int]:
+    """Manifests that a streaming query has pinned (`folder/pins/query/batch.json`) within the last PIN_DAYS."""
+    oldest = wall_clock.time() - PIN_DAYS * 86_400
+    pins = [pin for pin in folder.glob(f"{PINS}/*/*.json") if pin.stat().st_mtime > oldest]
+    return {json.loads(pin.read_text())["manifest"] for pin in pins}
+
+
+def save_live(path: Path, segment: Segment, seq: int) -> None:
+    """The removals of `segment` up to `seq`, as a bitmap of the live."""
+    live = np.zeros(len(segment), np.bool_)
+    live[segment.live(seq)] = True
+    write_arrays(path, {"subscriptions": len(segment)}, {"live": np.packbits(live)})
+
+
+def load_segment(schema: Schema, folder: Path, file: str, live: str | None, *, verify: bool = True) -> Segment:
+    segment = Segment.open(schema, folder / file, verify=verify)
+    segment.file = file
+    bury(segment, folder, live, verify)
+    return segment
+
+
+def bury(segment: Segment, folder: Path, live: str | None, verify: bool) -> None:
+    """Mark in `segment` the removals that the bitmap file `live` has."""
+    if live is not None:
+        _, arrays = read_arrays(folder / live, verify=verify)
+        alive: NDArray[np.bool_] = np.unpackbits(arrays["live"], count=len(segment)).astype(np.bool_)
+        segment.bury(np.flatnonzero(~alive), segment.born)
+
+
+def save_vocabularies(path: Path, vocabularies: Vocabularies) -> None:
+    texts = {name: v.strings for name, v in (*vocabularies.categories.items(), ("", vocabularies.words))}
+    write_arrays(
+        path, {}, {name or "words": np.frombuffer(json.dumps(strings).encode(), np.uint8) for name, strings in texts.items()}
+    )
+
+
+def load_vocabularies(schema: Schema, path: Path) -> Vocabularies:
+    vocabularies = Vocabularies(schema)
+    _, arrays = read_arrays(path)
+    for name in vocabularies.categories:
+        vocabularies.categories[name] = Vocabulary(json.loads(arrays[name].tobytes()))
+    vocabularies.words = Vocabulary(json.loads(arrays["words"].tobytes()))
+    return vocabularies

@@ -1,0 +1,213 @@
+"""A topic kept on disk: a folder with the registry (the record), and segments and manifests (derived from it).
+
+    folder/registry.sqlite     every acknowledged change
+    folder/writer.lock         held by the one process that writes
+    folder/manifest.json       the newest snapshot; manifest-N.json it and the ones before
+    folder/segments/           segments, their live-bitmaps, vocabularies
+
+Opening maps the newest manifest's segments and applies what the registry holds after its change number. A file that is missing or
+damaged is reported (StorageWarning), and the segments are rebuilt from the registry. One process may write; others open the same
+folder with `mode="r"` and see it as it was when they opened it. docs/durability.md says what is promised.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import warnings
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+from tidings.durable.manifest import (
+    NEWEST,
+    Manifest,
+    last_number,
+    load_manifest,
+    load_segment,
+    load_vocabularies,
+    save_live,
+    save_manifest,
+    save_vocabularies,
+)
+from tidings.durable.outbox import Outbox
+from tidings.durable.recovery import catch_up, restore_publisher
+from tidings.durable.registry import FORMAT, Registry, set_meta
+from tidings.durable.registry_cleanup import prune, pruned_to
+from tidings.durable.registry_journal import RegistryJournal
+from tidings.errors import SchemaError, StorageError, StorageWarning
+from tidings.match.store.segment import Segment
+from tidings.match.store.store import Snapshot
+from tidings.model.values.schema import Attribute, Schema
+from tidings.topic.topic import Topic
+
+REGISTRY = "registry.sqlite"
+READER_TRIES = 4
+"""A writer may replace a manifest and its files while a reader is about to map them; the reader then looks again."""
+
+
+def open_topic(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    schema: Schema | Mapping[str, Attribute] | None = None,
+    *,
+    key: str | None = None,
+    mode: str = "w",
+) -> DurableTopic:
+    """The topic in folder `path`, made if there is none; `mode="r"` only reads. Without a schema it opens what is there."""
+    folder = Path(path)
+    if mode not in ("r", "w"):
+        raise StorageError(f"mode = {mode!r}: a topic is opened with 'w' to write or 'r' to read")
+    there = (folder / REGISTRY).is_file()
+    if not there and (mode == "r" or schema is None or name is None):
+        raise StorageError(f"{folder} holds no topic; to make one give a name and a schema")
+    lock = None
+    if mode == "w":
+        try:
+            (folder / "segments").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot make a topic in {folder}: {error.strerror}") from error
+        lock = lock_folder(folder)
+    with ExitStack() as undo:
+        if lock is not None:
+            undo.callback(lock.close)
+        registry = Registry(folder / REGISTRY, readonly=mode == "r")
+        undo.callback(registry.close)
+        name, schema, key = agree(registry, folder, name, schema, key)
+        topic = DurableTopic(folder, registry, lock, name, schema, key)
+        undo.pop_all()
+    return topic
+
+
+def lock_folder(folder: Path) -> IO[str]:
+    try:
+        file = (folder / "writer.lock").open("a+")
+    except OSError as error:
+        raise StorageError(f"cannot write in {folder}: {error.strerror}; open it with mode='r' to read") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.seek(0)
+        holder = file.read().strip() or "another process"
+        file.close()
+        raise StorageError(f"{folder} is being written by process {holder}; open it with mode='r' to read beside it") from None
+    try:
+        os.ftruncate(file.fileno(), 0)
+        os.write(file.fileno(), str(os.getpid()).encode())
+    except OSError as error:
+        file.close()
+        raise StorageError(f"cannot write {folder / 'writer.lock'}: {error.strerror}") from error
+    return file
+
+
+def agree(
+    registry: Registry, folder: Path, name: str | None, schema: Schema | Mapping[str, Attribute] | None, key: str | None
+) -> tuple[str, Schema, str | None]:
+    """What the folder says and what the caller says of the topic, which must not differ."""
+    meta = registry.meta()
+    if not meta:
+        if name is None or schema is None or registry.readonly:
+            raise StorageError(f"{folder} holds no topic; to make one give a name and a schema")
+        made = schema if isinstance(schema, Schema) else Schema(schema)
+        with registry.transaction() as db:
+            set_meta(db, format=FORMAT, name=name, schema=made.to_dict(), key=key, seq=0)
+        return name, made, key
+    if meta["format"] != FORMAT:
+        raise StorageError(f"{folder} has format {meta['format']}; this version of tidings reads format {FORMAT}")
+    kept = Schema.from_dict(meta["schema"])
+    if name is not None and name != meta["name"]:
+        raise StorageError(f"{folder} holds topic {meta['name']!r}, not {name!r}")
+    if schema is not None and dict(schema) != dict(kept):
+        raise SchemaError(f"{folder} holds topic {meta['name']!r} with another schema: {kept.to_json()}")
+    if schema is not None and key != meta["key"]:
+        raise SchemaError(f"{folder} holds topic {meta['name']!r} with key {meta['key']!r}, not {key!r}")
+    return meta["name"], kept, meta["key"]
+
+
+class DurableTopic(Outbox, Topic):
+    def __init__(self, folder: Path, registry: Registry, lock: IO[str] | None, name: str, schema: Schema, key: str | None) -> None:
+        super().__init__(name, schema, key=key)
+        self.folder = folder
+        self.registry = registry
+        self.journal = RegistryJournal(registry, key is not None)
+        self._lock = lock
+        self._number = last_number(folder) if lock is not None else 0
+        self._load()
+
+    def _load(self) -> None:
+        """Map the newest manifest if all its files are sound, and apply what came after it."""
+        tries = 1 if self._lock is not None else READER_TRIES
+        while True:
+            tries -= 1
+            with self.registry.reading():
+                problem = self._map_newest()
+                if problem is None or not tries:
+                    mapped = self.store.snapshot
+                    catch_up(self)
+                    self.publisher = restore_publisher(self, self.registry)
+                    break
+        if problem is not None:
+            warnings.warn(f"{problem}; rebuilding the segments from the registry", StorageWarning, stacklevel=4)
+        if self._lock is not None:
+            self.store.keep(self._save, mapped)
+
+    def _map_newest(self) -> StorageError | None:
+        """Why the newest manifest cannot be used, if it cannot. It is read after the registry's state was fixed, see `pruning`."""
+        if (self.folder / NEWEST).exists():
+            try:
+                self._map(load_manifest(self.folder))
+            except StorageError as error:
+                return error
+        return None
+
+    def _map(self, manifest: Manifest) -> None:
+        if not pruned_to(self.registry) <= manifest.seq <= self.registry.last_seq():
+            raise StorageError(f"{self.folder / NEWEST} is of change {manifest.seq}, which does not fit the registry beside it")
+        vocabularies = load_vocabularies(self.schema, self.folder / manifest.vocabulary)
+        segments = [load_segment(self.schema, self.folder, file, live) for file, live in manifest.segments]
+        self.use(vocabularies)
+        self.store.adopt(Snapshot(tuple(segments), manifest.seq))
+
+    def _save(self, snapshot: Snapshot) -> None:
+        """Write the segments that are new and a manifest of `snapshot`, which has everything in segments."""
+        self._number += 1
+        entries = []
+        for place, segment in enumerate(snapshot.segments):
+            if segment.file is None:
+                file = f"segments/{self._number:08d}-{place}.segment"
+                segment.write(self.folder / file)
+                segment.file = file
+            entries.append((segment.file, self._save_live(segment, snapshot.seq, place)))
+        vocabulary = f"segments/{self._number:08d}.vocabulary"
+        save_vocabularies(self.folder / vocabulary, self.vocabularies)
+        save_manifest(
+            self.folder,
+            Manifest(self._number, snapshot.seq, self.name, self.schema.to_dict(), self.key, tuple(entries), vocabulary),
+        )
+        prune(self.registry, snapshot.seq)
+
+    def _save_live(self, segment: Segment, seq: int, place: int) -> str | None:
+        live = segment.live(seq)
+        if len(live) == len(segment):
+            return None
+        file = f"segments/{self._number:08d}-{place}.live"
+        save_live(self.folder / file, segment, seq)
+        return file
+
+    def abandon(self) -> None:
+        """Let go of the folder as a killed process would: nothing is packed, nothing is saved."""
+        self.store.on_packed = lambda packed: None
+        super().close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def close(self) -> None:
+        """Pack what is new, write the manifest, and let go of the folder."""
+        if self._lock is not None and self._lock.closed:
+            return
+        try:
+            if self._lock is not None:
+                self.store.flush()
+        finally:
+            self.abandon()

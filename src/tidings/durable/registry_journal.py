@@ -1,0 +1,89 @@
+"""A durable topic's journal: every change is one transaction of the registry."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidings.durable.recovery import restore_publisher
+from tidings.durable.registry import Registry, put_chunk, put_gone, put_subscriptions, set_meta
+from tidings.match.answers.results import Notification
+from tidings.model.door.event import Event
+from tidings.model.door.event_record import event_to_record
+from tidings.model.door.subscription import Subscription, to_record
+from tidings.topic.journal import Journal
+from tidings.topic.publisher import Publisher
+
+if TYPE_CHECKING:
+    from tidings.topic.topic import Topic
+
+
+def chunk_body(table: pa.Table, since: int) -> pa.Buffer:
+    """A bulk load's rows as the registry keeps them."""
+    sink = pa.BufferOutputStream()
+    table = table.replace_schema_metadata({"since": str(since)})
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+class RegistryJournal(Journal):
+    def __init__(self, registry: Registry, keyed: bool) -> None:
+        self.registry = registry
+        self.keyed = keyed
+
+    def must_be_writable(self) -> None:
+        self.registry.must_be_writable()
+
+    def put(self, seq: int, subscription: Subscription, notes: Sequence[Notification], *, same_window: bool = False) -> None:
+        with self.registry.transaction() as db:
+            put_gone(db, seq, [subscription.id])
+            put_subscriptions(db, seq, [(subscription.id, json.dumps(to_record(subscription)))])
+            if not same_window:
+                db.execute("DELETE FROM state WHERE name = ?", (subscription.id,))
+            self._put_notes(db, notes)
+            set_meta(db, seq=seq)
+
+    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int, notes: Sequence[Notification]) -> None:
+        with self.registry.transaction() as db:
+            put_gone(db, seq, replaced)
+            put_chunk(db, seq, len(table), chunk_body(table, since))
+            db.executemany("DELETE FROM state WHERE name = ?", [(id,) for id in replaced])
+            self._put_notes(db, notes)
+            set_meta(db, seq=seq)
+
+    def _put_notes(self, db: sqlite3.Connection, notes: Sequence[Notification]) -> None:
+        """An object may change twice in one instant, and both changes are news; an event enters a list once."""
+        suffix = f"-{secrets.token_hex(4)}" if self.keyed else ""
+        due = [(n.id + suffix, json.dumps([*n[:5], n.at.isoformat()])) for n in notes]
+        db.executemany("INSERT OR IGNORE INTO outbox (id, body) VALUES (?, ?)", due)
+
+    def removed(self, seq: int, ids: Sequence[str]) -> None:
+        with self.registry.transaction() as db:
+            put_gone(db, seq, ids)
+            db.executemany("DELETE FROM state WHERE name = ?", [(id,) for id in ids])
+            set_meta(db, seq=seq)
+
+    def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
+        last = {e.id: e for e in events}
+        kept = [(e.id, e.expires, json.dumps(event_to_record(e))) for e in last.values() if not e.deleted]
+        gone = [(e.id,) for e in last.values() if e.deleted]
+        with self.registry.transaction() as db:
+            db.executemany("INSERT OR REPLACE INTO event VALUES (?, ?, ?)", kept)
+            db.executemany("DELETE FROM event WHERE id = ?", gone)
+            db.execute("DELETE FROM event WHERE expires <= ?", (publisher.clock,))
+            self._put_notes(db, notes)
+            db.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", publisher.changed_state())
+            db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.near.gone_state()])
+            set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)
+
+    def restored(self, topic: Topic) -> Publisher:
+        return restore_publisher(topic, self.registry)
+
+    def close(self) -> None:
+        self.registry.close()

@@ -1,0 +1,254 @@
+"""BlockBitmaps: which clauses does each event satisfy, for clauses of intervals, codes and boxes.
+
+Clauses that resemble each other stand in blocks of up to 512 (`block_layout`). For each dimension that a block's clauses test there
+is a line of 512 bits a cell (`block_lines`): bit i says that clause i of the block may hold for a value in that cell. An event
+finds the blocks whose extent along their key it touches, ANDs the lines of its cells, the most selective first, while a bit is
+left, and what is left in the end is verified exactly (`verify`).
+
+Layout, besides `Packed` (see `verify`), `Entries` and the lines (see `block_lines`); B blocks, G groups of neighbouring
+blocks with one kind of key, P positions (a group's blocks, padded to whole 64s):
+
+| array         | shape, dtype      | meaning                                                                                  |
+|---------------|-------------------|------------------------------------------------------------------------------------------|
+| `start`       | B + 1, int32      | block b holds the slots [start[b], start[b + 1])                                          |
+| `alive`       | B x 8, uint64     | a bit for each slot of the block                                                          |
+| `best`        | B, float64        | the highest score in the block; inf when built without scores                             |
+| `key`         | B, int16          | the dimension that all clauses of the block have as their key, PLACE, or NO_KEY           |
+| `group_key`   | G, int16          | the key of the group's blocks; NO_KEY: always visited                                     |
+| `group_block` | G + 1, int32      | the group's blocks                                                                        |
+| `group_at`    | G, int32          | the position of its first block, a multiple of 64                                         |
+| `group_best`  | G, float64        | the highest `best` in the group                                                           |
+| `bound`       | 4 x P, float32    | extent along the key: lo, hi, and for a place ylo, yhi; padding is (inf, -inf, inf, -inf) |
+| `span`        | 4 x P/64, float32 | the same for 64 positions together                                                        |
+| `edges`       | (w + 2) x 31, f32 | where the cells of the w dimensions, of x and of y begin; padded with inf                  |
+| `cell_count`  | w + 2, uint8      | how many cells they have                                                                  |
+| `residue`     | n/8 or 0, uint8   | bits by slot: the clause has a residue                                                    |
+
+Bounds and cells are float32, rounded to nearest. Rounding is monotone: lo <= x implies float32(lo) <= float32(x), so a match is
+never lost, and what rounding lets through falls in verification.
+
+Cost: an event tests P/64 spans, 64 bounds for each span it touches, at most 24 lines of 64 bytes for each block it touches.
+Batches are walked block by block (`match_pairs`, `topk_events`), which keeps a block's lines in the nearest cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.index.blocks.bitmap_match import Blocks, match_event, match_pairs, reach_events
+from tidings.index.blocks.bitmap_topk import topk_events
+from tidings.index.blocks.layout import BLOCK, NO_KEY, PLACE, Layout, lay_out
+from tidings.index.blocks.lines import WORDS, Entries, draw_lines
+from tidings.index.packed.packing import NO_WORD, as_events, pack, pack_bits, readonly, unpack, unpack_one
+from tidings.index.packed.record import Events, Packed
+from tidings.model.columns.arrays import ClauseColumns, EventColumns
+from tidings.model.columns.gather import Parts
+
+Matches = tuple[NDArray[np.int32], NDArray[np.int32]]
+PAIRS = 1 << 23
+"""(event, block) pairs that a chunk of a batch may need, all blocks reached."""
+PLACES = 1 << 20
+"""Places among the k best of all events of a chunk together, 20 bytes each."""
+
+
+class Stats(NamedTuple):
+    """Counted since the structure was made: the papers' own measures of pruning."""
+
+    blocks: int
+    candidates: int
+    matches: int
+
+
+class BlockBitmaps:
+    def __init__(
+        self, packed: Packed, blocks: Blocks, entries: Entries, lines: NDArray[np.uint64], residue: NDArray[np.uint8]
+    ) -> None:
+        self.packed, self.blocks, self.entries = packed, blocks, entries
+        self.lines, self.residue = lines, residue
+        self._counters = np.zeros(3, np.int64)
+
+    @classmethod
+    def build(
+        cls, clauses: ClauseColumns, rows: NDArray[np.int32] | None = None, score: NDArray[np.float64] | None = None
+    ) -> BlockBitmaps:
+        """`rows` are the caller's names of the clauses (0, 1, ...). `score`, one a clause, orders blocks for `topk_batch`."""
+        rows = np.arange(len(clauses), dtype=np.int32) if rows is None else rows
+        layout = lay_out(clauses, score)
+        packed = pack(clauses, rows, layout.order, np.full(len(clauses), NO_WORD, np.int32))
+        bound, key = block_bounds(clauses, layout)
+        entries, lines = draw_lines(clauses, layout, bound)
+        blocks = _group(layout, bound, key, np.full(len(clauses), np.inf) if score is None else score)
+        return cls(
+            packed,
+            Blocks(*(readonly(array) for array in blocks)),
+            Entries(*(readonly(array) for array in entries)),
+            readonly(lines),
+            pack_bits(clauses.residue[layout.order]),
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything, by name; `from_arrays` takes it back without copying."""
+        parts: dict[str, Any] = {"packed": self.packed, "blocks": self.blocks, "entries": self.entries}
+        named = {f"{part}.{name}": array for part, tuple_ in parts.items() for name, array in tuple_._asdict().items()}
+        return {**named, "lines": self.lines, "residue": self.residue}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> BlockBitmaps:
+        def part(kind: Any, name: str) -> Any:
+            return kind(*(readonly(arrays[f"{name}.{field}"]) for field in kind._fields))
+
+        return cls(
+            part(Packed, "packed"),
+            part(Blocks, "blocks"),
+            part(Entries, "entries"),
+            readonly(arrays["lines"]),
+            readonly(arrays["residue"]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.packed.row)
+
+    def columns(self) -> tuple[NDArray[np.int32], ClauseColumns]:
+        """(rows, clauses) that it was built from, ascending by row."""
+        return unpack(self.packed, np.full(len(self), NO_WORD, np.int32), self.residue)
+
+    def clause(self, slot: int) -> Parts:
+        """The clause in one slot."""
+        return unpack_one(self.packed, slot, NO_WORD)
+
+    def reached(self, events: EventColumns, row: int, slot: int) -> bool:
+        """Whether an event reads the slot: it touches the extent of its block."""
+        block = int(self.blocks.start.searchsorted(np.int32(slot), "right")) - 1
+        start, _ = reach_events(self.blocks, as_events(events), row, row + 1)
+        return bool(start[block + 1] > start[block])
+
+    def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
+        """(event row, clause row) of every match. A clause whose owner has `died[owner] <= snapshot` is skipped."""
+        return _joined([*self.match_chunks(events, died, snapshot)])
+
+    def match_chunks(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Iterator[Matches]:
+        """`match_batch` in parts, a chunk of events each, for answers that should not stand in memory together."""
+        died = NOBODY if died is None else readonly(died)
+        chunk = max(64, min(8192, PAIRS // max(1, len(self.blocks.best))))
+        whole = as_events(events)
+        for first in range(0, len(events), chunk):
+            last = min(first + chunk, len(events))
+            pairs = reach_events(self.blocks, whole, first, last)
+            args = (self.packed, self.blocks, self.entries, self.lines, whole, first, last, *pairs, died, snapshot)
+            yield match_pairs(*args, self._counters)
+
+    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
+        """Clause rows that match one event: the short way. `events` and `died` (may be empty) are read-only arrays."""
+        return match_event(self.packed, self.blocks, self.entries, self.lines, events, row, died, snapshot, self._counters)
+
+    def topk_batch(
+        self,
+        events: EventColumns,
+        k: int,
+        score: NDArray[np.float64],
+        tie: NDArray[np.int64],
+        died: NDArray[np.uint32] | None = None,
+        snapshot: int = 0,
+    ) -> Matches:
+        """The k best owners of each event by (score desc, tie asc), as (event row, clause row) in that order; an owner counts once.
+
+        `score` and `tie` are by owner, ties distinct; `score` must be what the structure was built with.
+        """
+        died = NOBODY if died is None else readonly(died)
+        chunk = max(1, min(8192, PLACES // max(1, k)))
+        whole, score, tie = as_events(events), readonly(score), readonly(tie)
+        parts = []
+        for first in range(0, len(events) if k else 0, chunk):
+            args = (self.packed, self.blocks, self.entries, self.lines, whole, first, min(first + chunk, len(events)))
+            parts.append(topk_events(*args, k, score, tie, died, snapshot, self._counters))
+        return _joined(parts)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays().values())
+
+    @property
+    def stats(self) -> Stats:
+        return Stats(*map(int, self._counters))
+
+    def check(self) -> None:
+        n, blocks, entries = len(self), self.blocks, self.entries
+        size = np.diff(blocks.start)
+        assert blocks.start[0] == 0
+        assert blocks.start[-1] == n
+        assert ((size > 0) & (size <= BLOCK)).all()
+        assert len(np.unique(self.packed.row)) == n
+        assert (np.bitwise_count(blocks.alive).sum(axis=1) == size).all()
+        assert entries.start[0] == 0
+        assert entries.start[-1] == len(entries.line)
+        assert (entries.line < len(self.lines)).all() if len(entries.line) else not len(self.lines)
+        assert (blocks.group_at % 64 == 0).all()
+        assert blocks.group_block[-1] == len(size)
+        owning = np.repeat(np.arange(len(size)), np.diff(entries.start))
+        assert not (self.lines[entries.line] & ~blocks.alive[owning]).any()
+        for group, key in enumerate(blocks.group_key):
+            assert key == NO_KEY or self._group_within_bounds(group)
+
+    def _group_within_bounds(self, group: int) -> bool:
+        blocks = self.blocks
+        first, last = blocks.group_block[group : group + 2]
+        at = blocks.group_at[group] + np.arange(last - first)
+        bound, span = blocks.bound[:, at], blocks.span[:, at // 64]
+        return bool(((span[::2] <= bound[::2]) & (bound[1::2] <= span[1::2])).all())
+
+
+NOBODY = readonly(np.empty(0, np.uint32))
+
+
+def _joined(parts: list[Matches]) -> Matches:
+    if not parts:
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate([event for event, _ in parts]), np.concatenate([clause for _, clause in parts])
+
+
+def block_bounds(clauses: ClauseColumns, layout: Layout) -> tuple[NDArray[np.float32], NDArray[np.int16]]:
+    """(extent, key) of each block; a block whose clauses differ in their key has NO_KEY and no extent."""
+    blocks = len(layout.tier)
+    bound = np.empty((4, blocks), np.float64)
+    bound[::2], bound[1::2] = -np.inf, np.inf
+    if not blocks:
+        return bound.astype(np.float32), np.empty(0, np.int16)
+    first = layout.block_start[:-1]
+    keys = layout.key_dim[layout.order]
+    key = np.where(np.minimum.reduceat(keys, first) == np.maximum.reduceat(keys, first), keys[first], NO_KEY)
+    box = clauses.box[layout.order]
+    along_key = (layout.key_lo[layout.order], layout.key_hi[layout.order])
+    for placed in (False, True):
+        sides = (box[:, 0], box[:, 2], box[:, 1], box[:, 3]) if placed else along_key
+        chosen = key == PLACE if placed else key >= 0
+        for side, values in enumerate(sides):
+            reduce = np.maximum if side % 2 else np.minimum
+            bound[side, chosen] = reduce.reduceat(values, first)[chosen]
+    with np.errstate(over="ignore"):
+        return bound.astype(np.float32), key.astype(np.int16)
+
+
+def _group(layout: Layout, bound: NDArray[np.float32], key: NDArray[np.int16], score: NDArray[np.float64]) -> Blocks:
+    size = np.diff(layout.block_start)
+    changes = (key[1:] != key[:-1]) | (layout.tier[1:] != layout.tier[:-1])
+    first = np.flatnonzero(np.concatenate((np.ones(min(1, len(key)), np.bool_), changes)))
+    group_block = np.append(first, len(key)).astype(np.int32)
+    padded = -(-np.diff(group_block) // 64) * 64
+    group_at = np.cumsum(padded) - padded
+    positions = np.empty((4, int(padded.sum())), np.float32)
+    positions[::2], positions[1::2] = np.inf, -np.inf
+    positions[:, np.arange(len(key)) + np.repeat(group_at - first, np.diff(group_block))] = bound
+    parts = positions.reshape(4, -1, 64)
+    span = np.stack([parts[side].max(axis=1) if side % 2 else parts[side].min(axis=1) for side in range(4)])
+    best = np.maximum.reduceat(score[layout.order], layout.block_start[:-1]) if len(key) else np.empty(0)
+    group_best = np.maximum.reduceat(best, first) if len(key) else np.empty(0)
+    alive = np.arange(BLOCK) < size[:, None]
+    words = np.packbits(alive, axis=1, bitorder="little").view(np.uint64).reshape(-1, WORDS)
+    arrays = (layout.block_start, words, best, key, key[first], group_block, group_at.astype(np.int32), group_best, positions, span)
+    return Blocks(*arrays, layout.edges, layout.cell_count)

@@ -1,0 +1,250 @@
+"""WordBlocks: which clauses does each event satisfy, for clauses that require words.
+
+A clause is posted once, under its *home*, the rarest of its words. A home's clauses stand together, ordered by the Hilbert code of
+their boxes' centres. An event reads the lists of its words; a list that spans more than two blocks of 64 slots is first narrowed to
+the blocks whose bounding box it touches. Within a block 64 boxes and signatures are compared at once, and what is left is verified.
+
+Layout, besides `Packed` (see `verify`; a record leaves out its home), n slots, h homes, T the least power of two >= 4/3 h:
+
+| array       | shape, dtype        | meaning                                                                                     |
+|-------------|---------------------|---------------------------------------------------------------------------------------------|
+| `table`     | T x 3, int32        | open addressing from `slot_of_word`: word, first slot, end slot; word -1 is a free place     |
+| `signature` | n, uint32           | a bit for each word of the clause but its home; one that the event lacks refuses the clause  |
+| `bound`     | 4 x n/64 or 4 x 0   | codes of the box around slots [64 b, 64 b + 64), as `Packed.box`; none without boxes         |
+| `residue`   | n/8 or 0, uint8     | bits by slot: the clause has a residue                                                       |
+
+Words, like everything, are verified exactly; signatures only refuse. Cost: a probe a word, a vector test for each 64 blocks of a
+long list, three vector tests for each block reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings._jit import kernel
+from tidings.index.blocks.layout import usual_extent
+from tidings.index.blocks.word_match import Lists, match_words, slot_of_word, topk_words, word_bit
+from tidings.index.packed.hilbert import hilbert_codes
+from tidings.index.packed.packing import NO_WORD, as_events, corners, pack, pack_bits, readonly, unpack, unpack_one
+from tidings.index.packed.record import HEAD, Events, Packed
+from tidings.index.packed.simd import wide
+from tidings.model.columns.arrays import ClauseColumns, EventColumns
+from tidings.model.columns.gather import Parts
+from tidings.model.filter.clause import touches
+
+Matches = tuple[NDArray[np.int32], NDArray[np.int32]]
+CHUNK = 16384
+NOBODY = readonly(np.empty(0, np.uint32))
+
+
+class Stats(NamedTuple):
+    """Counted since the structure was made: slots whose box and signature were tested, records verified, matches."""
+
+    scanned: int
+    candidates: int
+    matches: int
+
+
+class WordBlocks:
+    def __init__(self, packed: Packed, lists: Lists, residue: NDArray[np.uint8]) -> None:
+        self.packed, self.lists, self.residue = packed, lists, residue
+        self._counters = np.zeros(3, np.int64)
+
+    @classmethod
+    def build(
+        cls,
+        clauses: ClauseColumns,
+        rows: NDArray[np.int32] | None = None,
+        home: NDArray[np.int32] | None = None,
+    ) -> WordBlocks:
+        """`rows` are the caller's names of the clauses (0, 1, ...). `home` is the word of each clause to post it under; without it
+        that is the word that the fewest clauses have."""
+        rows = np.arange(len(clauses), dtype=np.int32) if rows is None else rows
+        lone = np.flatnonzero(np.diff(clauses.word_start) < 1)
+        if len(lone):
+            raise ValueError(f"clause {rows[lone[0]]} requires no word: word blocks take only clauses that do")
+        home = rarest(clauses.word_start, clauses.word, np.bincount(clauses.word)) if home is None else home
+        order = np.lexsort((_along_curve(clauses.box), home))
+        packed = pack(clauses, rows, order, home[order])
+        lists = Lists(*map(readonly, (post(home[order]), signatures(packed), _bounds(packed.box))))
+        return cls(packed, lists, pack_bits(clauses.residue[order]))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything, by name; `from_arrays` takes it back without copying."""
+        packed = {f"packed.{name}": array for name, array in self.packed._asdict().items()}
+        return {**packed, **self.lists._asdict(), "residue": self.residue}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> WordBlocks:
+        packed = Packed(*(readonly(arrays[f"packed.{field}"]) for field in Packed._fields))
+        lists = Lists(*(readonly(arrays[field]) for field in Lists._fields))
+        return cls(packed, lists, readonly(arrays["residue"]))
+
+    def __len__(self) -> int:
+        return len(self.packed.row)
+
+    def homes(self) -> NDArray[np.int32]:
+        """The word under which each slot is posted."""
+        first, word = self._by_slot
+        return np.repeat(word, np.diff(np.append(first, len(self))))
+
+    def columns(self) -> tuple[NDArray[np.int32], ClauseColumns]:
+        """(rows, clauses) that it was built from, ascending by row."""
+        return unpack(self.packed, self.homes(), self.residue)
+
+    def clause(self, slot: int) -> Parts:
+        """The clause in one slot."""
+        return unpack_one(self.packed, slot, self.home(slot))
+
+    def home(self, slot: int) -> int:
+        """The word under which a slot is posted."""
+        first, word = self._by_slot
+        return int(word[first.searchsorted(np.int32(slot), "right") - 1])
+
+    def reached(self, events: EventColumns, row: int, slot: int) -> bool:
+        """Whether an event reads the slot: it has the word of its list, and touches the box round its block if the list is long."""
+        if self.home(slot) not in events.word[events.word_start[row] : events.word_start[row + 1]]:
+            return False
+        first, _ = self._by_slot
+        at = first.searchsorted(np.int32(slot), "right")
+        begin, end = int(first[at - 1]), int(first[at]) if at < len(first) else len(self)
+        if not self.lists.bound.shape[1] or (end - 1 >> 6) - (begin >> 6) <= 1:
+            return True
+        around = corners(self.lists.bound, int(self.packed.place[0]), slot >> 6)
+        x0, y0, x1, y1 = events.box[row].tolist()
+        return touches(around, (x0, y0, x1, y1))
+
+    @cached_property
+    def _by_slot(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """(first slot, word) of each list, by slot; made when first asked for, since matching does not need it."""
+        used = self.lists.table[self.lists.table[:, 0] != NO_WORD]
+        used = used[np.argsort(used[:, 1])]
+        return np.ascontiguousarray(used[:, 1]), np.ascontiguousarray(used[:, 0])
+
+    def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
+        """(event row, clause row) of every match. A clause whose owner has `died[owner] <= snapshot` is skipped."""
+        parts = [*self.match_chunks(events, died, snapshot)]
+        if len(parts) == 1:
+            return parts[0]
+        empty = np.empty(0, np.int32)
+        return np.concatenate([empty, *(event for event, _ in parts)]), np.concatenate([empty, *(clause for _, clause in parts)])
+
+    def match_chunks(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Iterator[Matches]:
+        """`match_batch` in parts, a chunk of events each, for answers that should not stand in memory together."""
+        died = NOBODY if died is None else readonly(died)
+        whole = as_events(events)
+        for first in range(0, len(events), CHUNK):
+            last = min(first + CHUNK, len(events))
+            yield match_words(self.packed, self.lists, whole, first, last, died, snapshot, self._counters)
+
+    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
+        """Clause rows that match one event: the short way. `events` and `died` (may be empty) are read-only arrays."""
+        return match_words(self.packed, self.lists, events, row, row + 1, died, snapshot, self._counters)[1]
+
+    def topk_batch(
+        self,
+        events: EventColumns,
+        k: int,
+        score: NDArray[np.float64],
+        tie: NDArray[np.int64],
+        died: NDArray[np.uint32] | None = None,
+        snapshot: int = 0,
+    ) -> Matches:
+        """The k best owners of each event by (score desc, tie asc), as (event row, clause row) in that order; an owner counts once.
+
+        `score` and `tie` are by owner, ties distinct.
+        """
+        died = NOBODY if died is None else readonly(died)
+        args = (self.packed, self.lists, as_events(events), k, readonly(score), readonly(tie), died, snapshot)
+        return topk_words(*args, self._counters)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays().values())
+
+    @property
+    def stats(self) -> Stats:
+        return Stats(*map(int, self._counters))
+
+    def check(self) -> None:
+        table, n = self.lists.table, len(self)
+        used = table[table[:, 0] != NO_WORD]
+        used = used[np.argsort(used[:, 1])]
+        assert len(np.unique(used[:, 0])) == len(used) < len(table)
+        assert (used[1:, 1] == used[:-1, 2]).all()
+        assert len(used) == 0 or (used[0, 1] == 0 and used[-1, 2] == n)
+        assert len(np.unique(self.packed.row)) == n == len(self.lists.signature)
+        for word in used[:, 0]:
+            assert table[slot_of_word(table, word), 0] == word
+        box, bound = self.packed.box, self.lists.bound
+        if box.shape[1]:
+            block = np.arange(n) // 64
+            assert (bound[:2, block] <= box[:2]).all()
+            assert (box[2:] <= bound[2:, block]).all()
+
+
+def post(home: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The table of lists for homes in slot order."""
+    first = np.flatnonzero(np.concatenate((np.ones(min(1, len(home)), np.bool_), home[1:] != home[:-1])))
+    size = 1 << max(1, int(np.ceil(np.log2(len(first) * 4 / 3 + 1))))
+    table = np.full((size, 3), NO_WORD, np.int32)
+    _post(table, home[first], np.append(first, len(home)).astype(np.int32))
+    return table
+
+
+@kernel
+def _post(table: NDArray[np.int32], word: NDArray[np.int32], start: NDArray[np.int32]) -> None:
+    for i in range(word.size):
+        at = slot_of_word(table, word[i])
+        table[at, 0], table[at, 1], table[at, 2] = word[i], start[i], start[i + 1]
+
+
+@kernel
+def rarest(word_start: NDArray[np.int64], word: NDArray[np.int32], frequency: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Each clause's least frequent word, the later of equals; a word beyond `frequency` was never seen."""
+    home = np.empty(word_start.size - 1, np.int32)
+    for clause in range(home.size):
+        least = 1 << 62
+        for w in range(word_start[clause], word_start[clause + 1]):
+            seen = wide(frequency[word[w]]) if word[w] < frequency.size else 0
+            if seen <= least:
+                least, home[clause] = seen, word[w]
+    return home
+
+
+@kernel
+def _signatures(start: NDArray[np.uint32], record: NDArray[np.uint32], signature: NDArray[np.uint32]) -> None:
+    for slot in range(signature.size):
+        bits = np.uint32(0)
+        for at in range(start[slot], start[slot + 1]):
+            if record[at] >= HEAD:
+                break
+            bits |= word_bit(wide(record[at]))
+        signature[slot] = bits
+
+
+def signatures(packed: Packed) -> NDArray[np.uint32]:
+    signature = np.zeros(len(packed.row), np.uint32)
+    if len(packed.start):
+        _signatures(packed.start, packed.record, signature)
+    return signature
+
+
+def _along_curve(box: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Hilbert codes of the boxes' centres; -1 for a clause without a box or with an infinite one."""
+    code = np.full(len(box), -1, np.int64)
+    placed = np.isfinite(box).all(axis=1)
+    code[placed] = hilbert_codes(box[placed], usual_extent(box[placed]))
+    return code
+
+
+def _bounds(box: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:
+    if not box.shape[1]:
+        return box
+    first = np.arange(0, box.shape[1], 64)
+    return np.concatenate([np.minimum.reduceat(box[:2], first, axis=1), np.maximum.reduceat(box[2:], first, axis=1)])

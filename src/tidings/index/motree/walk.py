@@ -1,0 +1,129 @@
+"""Walks over the directory of an MO-Tree: from the cells that a query visits to the items whose steps meet the query's.
+
+A walk stands at depth d on node path[d], whose children todo[d] (a word of cells) are still to come. It hands out buckets in lots,
+as the paper's BucketList, so that the memory of the buckets ahead can be fetched while one is scanned: a bucket holds few items,
+and a walk's cost is that of reaching them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings._jit import borrowing_kernel, kernel
+from tidings.index.motree.cells import Cells, meet, reach
+from tidings.index.motree.directory import Directory
+from tidings.index.packed.simd import popcount, prefetch, wide
+
+LOT = 256
+AHEAD = 8
+NEVER = np.iinfo(np.int64).max
+"""The expiry of what never expires."""
+
+
+class Walk(NamedTuple):
+    visit: NDArray[np.uint64]
+    todo: NDArray[np.uint64]
+    path: NDArray[np.int64]
+    bucket: NDArray[np.int32]
+
+
+@kernel
+def new_walk(height: int) -> Walk:
+    return Walk(np.zeros(8, np.uint64), np.zeros(height, np.uint64), np.zeros(height, np.int64), np.empty(LOT, np.int32))
+
+
+@borrowing_kernel
+def start_walk(walk: Walk, cells: Cells, directory: Directory, near: np.uint64, far: np.uint64) -> None:
+    reach(cells, near, far, walk.visit)
+    walk.path[0] = 0
+    for depth in range(walk.todo.size):
+        walk.todo[depth] = np.uint64(0)
+    walk.todo[0] = directory.node[0].cells & walk.visit[0]
+
+
+@borrowing_kernel
+def next_buckets(walk: Walk, directory: Directory) -> int:
+    """Walk on, depth first, and list the next buckets all of whose cells are visited; how many, 0 at the end.
+
+    A bucket is always the child of a node at the deepest inner depth, so the walk resumes there. [motree, Alg. 1, line 10]
+    """
+    todo, path = walk.todo, walk.path
+    deepest = todo.size - 1
+    depth = deepest
+    count = 0
+    while depth >= 0 and count < LOT:
+        if todo[depth] == 0:
+            depth -= 1
+            continue
+        bit = todo[depth] & (~todo[depth] + np.uint64(1))
+        todo[depth] ^= bit
+        node = directory.node[path[depth]]
+        number = directory.child[node.start + popcount(node.cells & (bit - np.uint64(1)))]
+        if depth == deepest:
+            prefetch(directory.node, number)
+            walk.bucket[count] = number
+            count += 1
+        else:
+            depth += 1
+            path[depth] = number
+            todo[depth] = directory.node[number].cells & walk.visit[depth]
+    return count
+
+
+@borrowing_kernel
+def members_in(walk: Walk, directory: Directory, count: int) -> int:
+    """How many members the buckets of a lot hold."""
+    node, bucket = directory.node, walk.bucket
+    total = 0
+    for i in range(count):
+        total += node[bucket[i]].size
+    return total
+
+
+@borrowing_kernel
+def scan(walk: Walk, directory: Directory, count: int, near: np.uint64, far: np.uint64, met: NDArray[np.int32]) -> int:
+    """The seats of a lot's items that meet a question (`asking`); how many."""
+    node, bucket, near_word, far_word, member = directory.node, walk.bucket, directory.near, directory.far, directory.member
+    found = 0
+    for i in range(count):
+        if i + AHEAD < count:
+            prefetch(near_word, node[bucket[i + AHEAD]].start)
+        start = wide(node[bucket[i]].start)
+        for at in range(start, start + node[bucket[i]].size):
+            if meet(near, near_word[at]) and meet(far, far_word[at]):
+                met[found] = member[at]
+                found += 1
+    return found
+
+
+@borrowing_kernel
+def scan_live(
+    walk: Walk,
+    directory: Directory,
+    count: int,
+    near: np.uint64,
+    far: np.uint64,
+    now: int,
+    met: NDArray[np.int32],
+    expired: NDArray[np.int32],
+) -> tuple[int, int]:
+    """The same, but for items not expired at `now`; the expired ones apart, all of them. [motree, Alg. 1, lines 11-14]"""
+    node, bucket, near_word, until, member = directory.node, walk.bucket, directory.near, directory.until, directory.member
+    found = old = 0
+    for i in range(count):
+        if i + AHEAD < count:
+            start = node[bucket[i + AHEAD]].start
+            prefetch(near_word, start)
+            prefetch(until, start)
+        start = wide(node[bucket[i]].start)
+        for at in range(start, start + node[bucket[i]].size):
+            if until[at] <= now:
+                expired[old] = member[at]
+                old += 1
+            elif meet(near, near_word[at]) and meet(far, directory.far[at]):
+                met[found] = member[at]
+                found += 1
+    return found, old

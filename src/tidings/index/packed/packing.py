@@ -1,0 +1,358 @@
+"""Packing clauses into a structure's slot order, and back: see `verify` for the layout."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings._jit import kernel
+from tidings.index.packed.record import (
+    DOUBLE,
+    FIXED,
+    FIXED_MAX,
+    FIXED_MIN,
+    HEAD,
+    SINGLE,
+    UNIT,
+    Events,
+    Packed,
+    decode,
+    encode,
+    fixed_code,
+    fixed_value,
+    order_code,
+    order_value,
+)
+from tidings.index.packed.simd import wide
+from tidings.model.columns.arrays import IN, NO_BOX, NOT_IN, NULL, RANGE, ClauseColumns, EventColumns, starts
+from tidings.model.columns.gather import Parts
+from tidings.model.filter.clause import Box
+
+NO_WORD = -1
+
+
+def readonly(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view of the plain array, whatever memory is under it."""
+    view = np.ascontiguousarray(array).view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+def as_events(columns: EventColumns) -> Events:
+    return Events(readonly(columns.value), readonly(columns.box), readonly(columns.word_start), readonly(columns.word))
+
+
+def pack(clauses: ClauseColumns, rows: NDArray[np.int32], order: NDArray[np.int64], home: NDArray[np.int32]) -> Packed:
+    """Slot s holds clause `order[s]`, called `rows[order[s]]`; its record leaves out the word `home[s]` (NO_WORD: none)."""
+    codecs = _dimension_codecs(clauses)
+    sizes = _record_sizes(
+        clauses.pred_start, clauses.pred_dim, clauses.pred_kind, clauses.pred_hi, codecs, clauses.word_start, order
+    )
+    sizes -= home != NO_WORD
+    start = np.zeros(0, np.uint32)
+    record = np.empty(int(sizes.sum()), np.uint32)
+    if len(record) > np.iinfo(np.uint32).max:
+        raise ValueError(f"{len(order)} clauses need {len(record)} record words: a structure holds fewer than 2**32, use several")
+    if len(record):
+        start = starts(sizes).astype(np.uint32)
+        _write_records(
+            clauses.pred_start,
+            clauses.pred_dim,
+            clauses.pred_kind,
+            clauses.pred_lo,
+            clauses.pred_hi,
+            clauses.pool,
+            clauses.word_start,
+            clauses.word,
+            codecs,
+            order,
+            home,
+            start,
+            record,
+        )
+    box, place = _pack_boxes(clauses.box, order)
+    arrays = (rows[order].astype(np.int32), clauses.owner[order], start, record, box, place)
+    return Packed(*map(readonly, arrays))
+
+
+def unpack(packed: Packed, home: NDArray[np.int32], residue: NDArray[np.uint8]) -> tuple[NDArray[np.int32], ClauseColumns]:
+    """(rows, clauses), ascending by row: what was packed. `residue` are packed bits by slot, or empty."""
+    n = len(packed.row)
+    slots = np.argsort(packed.row, kind="stable")
+    counts = np.zeros((n, 3), np.int64)
+    _count_parts(packed, slots, counts)
+    counts[:, 0] += home[slots] != NO_WORD
+    word_start, pred_start, pool_start = (starts(column) for column in counts.T)
+    preds = int(pred_start[-1])
+    word, pool = np.empty(int(word_start[-1]), np.int32), np.empty(int(pool_start[-1]), np.int32)
+    dim, kind = np.empty(preds, np.int16), np.empty(preds, np.uint8)
+    lo, hi = np.zeros(preds), np.zeros(preds)
+    _read_records(packed, slots, home, word_start, word, pred_start, dim, kind, lo, hi, pool_start, pool)
+    bits = np.unpackbits(residue, count=n, bitorder="little").astype(np.bool_) if len(residue) else np.zeros(n, np.bool_)
+    box = _unpack_boxes(packed, slots)
+    columns = ClauseColumns(packed.owner[slots], pred_start, dim, kind, lo, hi, pool, box, word_start, word, bits[slots])
+    return packed.row[slots], columns
+
+
+def unpack_one(packed: Packed, slot: int, home: int) -> Parts:
+    """The clause of one slot, its residue left out, in plain Python: for one clause that is a tenth of what `unpack` costs."""
+    dims: list[int] = []
+    spans: list[tuple[float, float]] = []
+    sets: list[tuple[int, int, list[int]]] = []
+    words = [] if home == NO_WORD else [home]
+    start, at = packed.start, 0
+    lies = packed.record[start.item(slot) : start.item(slot + 1)] if len(start) else packed.record[:0]
+    record = lies.tolist()
+    while at < len(record):
+        head = record[at]
+        kind = head >> 28 & 3
+        if head < HEAD:
+            words.append(head)
+            at += 1
+        elif kind == RANGE:
+            width, ends = _RANGES[head >> 26 & 3]
+            # The RANGEs that follow with the same codec stand at equal distances, and are read at once.
+            heads = record[at::width]
+            if max(heads) >> 16 != min(heads) >> 16:
+                heads = heads[: [other >> 16 == head >> 16 for other in heads].index(False)]
+            dims += [head & 0xFFFF for head in heads]
+            spans += ends(lies[at : at + width * len(heads)].tobytes())
+            at += width * len(heads)
+        else:
+            count = record[at + 1] if kind != NULL else -1
+            sets.append((head & 0xFFFF, kind, record[at + 2 : at + 2 + count]))
+            at += 2 + count
+    return Parts(dims, spans, sets, corners(packed.box, packed.place.item(), slot), words)
+
+
+def _fixed_spans(raw: bytes) -> list[tuple[float, float]]:
+    return [(_fixed(low), _fixed(high)) for low, high in struct.iter_unpack("<4x2i", raw)]
+
+
+_RANGES: dict[int, tuple[int, Callable[[bytes], Iterable[tuple[float, float]]]]] = {
+    FIXED: (3, _fixed_spans),
+    SINGLE: (3, struct.Struct("<4x2f").iter_unpack),
+    DOUBLE: (5, struct.Struct("<4x2d").iter_unpack),
+}
+"""By codec: how many words of a record a RANGE takes, and what reads the ends of several."""
+
+
+def _fixed(code: int) -> float:
+    return -math.inf if code == FIXED_MIN else math.inf if code == FIXED_MAX else code / UNIT
+
+
+def corners(box: NDArray[np.signedinteger], codec: int, at: int) -> Box:
+    """What `verify.order_value` makes of the four codes of a box."""
+    if not box.shape[1]:
+        return NO_BOX
+    codes = box[:, at].tolist()
+    if codec == FIXED:
+        west, south, east, north = [_fixed(code) if abs(code) >= FIXED_MAX else code / UNIT for code in codes]
+    elif codec == SINGLE:
+        bits = [code if code >= 0 else code ^ 0x7FFFFFFF for code in codes]
+        west, south, east, north = struct.unpack("<4f", struct.pack("<4i", *bits))
+    else:
+        bits = [code if code >= 0 else code ^ 0x7FFFFFFFFFFFFFFF for code in codes]
+        west, south, east, north = struct.unpack("<4d", struct.pack("<4q", *bits))
+    return west, south, east, north
+
+
+def pack_bits(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Eight a byte, lowest first; no byte at all when none is set."""
+    return readonly(np.packbits(flags, bitorder="little") if flags.any() else np.zeros(0, np.uint8))
+
+
+def _pack_boxes(box: NDArray[np.float64], order: NDArray[np.int64]) -> tuple[NDArray[np.signedinteger], NDArray[np.int64]]:
+    if not np.isfinite(box).any():
+        return np.empty((4, 0), np.int32), np.array([FIXED])
+    values = np.ascontiguousarray(box)
+    codec = _codec_of(values)
+    codes = np.empty((4, len(box)), np.int64 if codec == DOUBLE else np.int32)
+    _write_boxes(values, order, codec, codes)
+    return codes, np.array([codec])
+
+
+def _unpack_boxes(packed: Packed, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+    box = np.empty((len(slots), 4))
+    if packed.box.shape[1]:
+        _read_boxes(packed.box, slots, int(packed.place[0]), box)
+    else:
+        box[:] = (-np.inf, -np.inf, np.inf, np.inf)
+    return box
+
+
+def _codec_of(values: NDArray[np.float64]) -> int:
+    loss = np.zeros((1, 2), np.bool_)
+    _mark_loss(values.ravel(), np.zeros(values.size, np.int16), np.full(values.size, RANGE, np.uint8), loss)
+    return int(_choose(loss)[0])
+
+
+def _dimension_codecs(clauses: ClauseColumns) -> NDArray[np.uint8]:
+    """The codec of each dimension up to the highest that a predicate names."""
+    width = int(clauses.pred_dim.max(initial=-1)) + 1
+    loss = np.zeros((width, 2), np.bool_)
+    _mark_loss(clauses.pred_lo, clauses.pred_dim, clauses.pred_kind, loss)
+    _mark_loss(clauses.pred_hi, clauses.pred_dim, clauses.pred_kind, loss)
+    return _choose(loss)
+
+
+def _choose(loss: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return np.where(~loss[:, 0], FIXED, np.where(~loss[:, 1], SINGLE, DOUBLE)).astype(np.uint8)
+
+
+@kernel
+def _mark_loss(value: NDArray[np.float64], dim: NDArray[np.int16], kind: NDArray[np.uint8], loss: NDArray[np.bool_]) -> None:
+    """loss[d, FIXED] and loss[d, SINGLE]: some RANGE end of dimension d would not come back."""
+    for i in range(value.size):
+        if kind[i] == RANGE:
+            if fixed_value(fixed_code(value[i])) != value[i]:
+                loss[dim[i], FIXED] = True
+            if np.float64(np.float32(value[i])) != value[i]:
+                loss[dim[i], SINGLE] = True
+
+
+@kernel
+def _record_sizes(
+    pred_start: NDArray[np.int64],
+    pred_dim: NDArray[np.int16],
+    pred_kind: NDArray[np.uint8],
+    pred_hi: NDArray[np.float64],
+    codecs: NDArray[np.uint8],
+    word_start: NDArray[np.int64],
+    order: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    sizes = np.empty(order.size, np.int64)
+    for slot in range(order.size):
+        clause = order[slot]
+        size = word_start[clause + 1] - word_start[clause]
+        for p in range(pred_start[clause], pred_start[clause + 1]):
+            size += 1
+            if pred_kind[p] == RANGE:
+                size += 4 if codecs[pred_dim[p]] == DOUBLE else 2
+            elif pred_kind[p] != NULL:
+                size += 1 + wide(pred_hi[p])
+        sizes[slot] = size
+    return sizes
+
+
+@kernel
+def _write_records(
+    pred_start: NDArray[np.int64],
+    pred_dim: NDArray[np.int16],
+    pred_kind: NDArray[np.uint8],
+    pred_lo: NDArray[np.float64],
+    pred_hi: NDArray[np.float64],
+    pool: NDArray[np.int32],
+    word_start: NDArray[np.int64],
+    word: NDArray[np.int32],
+    codecs: NDArray[np.uint8],
+    order: NDArray[np.int64],
+    home: NDArray[np.int32],
+    start: NDArray[np.uint32],
+    record: NDArray[np.uint32],
+) -> None:
+    for slot in range(order.size):
+        clause = order[slot]
+        at = wide(start[slot])
+        for w in range(word_start[clause], word_start[clause + 1]):
+            if word[w] != home[slot]:
+                record[at] = word[w]
+                at += 1
+        for p in range(pred_start[clause], pred_start[clause + 1]):
+            kind, codec = wide(pred_kind[p]), wide(codecs[pred_dim[p]])
+            record[at] = np.uint32(HEAD | kind << 28 | codec << 26 | wide(pred_dim[p]))
+            at += 1
+            if kind == RANGE:
+                at = encode(record, at, codec, pred_lo[p])
+                at = encode(record, at, codec, pred_hi[p])
+            elif kind != NULL:
+                first, count = wide(pred_lo[p]), wide(pred_hi[p])
+                record[at] = count
+                record[at + 1 : at + 1 + count] = pool[first : first + count].astype(np.uint32)
+                at += 1 + count
+
+
+@kernel
+def _count_parts(packed: Packed, slots: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    """counts[i]: words, predicates and pooled codes in the record of slots[i]."""
+    record = packed.record
+    for i in range(slots.size if packed.start.size else 0):
+        at, end = wide(packed.start[slots[i]]), wide(packed.start[slots[i] + 1])
+        while at < end:
+            head = wide(record[at])
+            at += 1
+            if head < HEAD:
+                counts[i, 0] += 1
+                continue
+            kind = head >> 28 & 3
+            counts[i, 1] += 1
+            if kind == RANGE:
+                at += 4 if (head >> 26 & 3) == DOUBLE else 2
+            elif kind != NULL:
+                counts[i, 2] += wide(record[at])
+                at += 1 + wide(record[at])
+
+
+@kernel
+def _read_records(
+    packed: Packed,
+    slots: NDArray[np.int64],
+    home: NDArray[np.int32],
+    word_start: NDArray[np.int64],
+    word: NDArray[np.int32],
+    pred_start: NDArray[np.int64],
+    dim: NDArray[np.int16],
+    kind: NDArray[np.uint8],
+    lo: NDArray[np.float64],
+    hi: NDArray[np.float64],
+    pool_start: NDArray[np.int64],
+    pool: NDArray[np.int32],
+) -> None:
+    record = packed.record
+    for i in range(slots.size):
+        slot, w, p, c = slots[i], word_start[i], pred_start[i], pool_start[i]
+        at = end = wide(0)
+        if packed.start.size:
+            at, end = wide(packed.start[slot]), wide(packed.start[slot + 1])
+        while at < end:
+            head = wide(record[at])
+            at += 1
+            if head < HEAD:
+                word[w] = head
+                w += 1
+                continue
+            dim[p], kind[p], codec = head & 0xFFFF, head >> 28 & 3, head >> 26 & 3
+            if kind[p] == RANGE:
+                width = 2 if codec == DOUBLE else 1
+                lo[p], hi[p] = decode(packed, at, codec), decode(packed, at + width, codec)
+                at += 2 * width
+            elif kind[p] == IN or kind[p] == NOT_IN:
+                count = wide(record[at])
+                lo[p], hi[p] = c, count
+                for j in range(count):
+                    pool[c + j] = record[at + 1 + j]
+                c += count
+                at += 1 + count
+            p += 1
+        if home[slot] != NO_WORD:
+            word[w] = home[slot]
+            word[word_start[i] : w + 1].sort()
+
+
+@kernel
+def _write_boxes(box: NDArray[np.float64], order: NDArray[np.int64], codec: int, codes: NDArray[np.signedinteger]) -> None:
+    for slot in range(order.size):
+        for side in range(4):
+            codes[side, slot] = order_code(box[order[slot], side], codec)
+
+
+@kernel
+def _read_boxes(codes: NDArray[np.signedinteger], slots: NDArray[np.int64], codec: int, box: NDArray[np.float64]) -> None:
+    for i in range(slots.size):
+        for side in range(4):
+            box[i, side] = order_value(wide(codes[side, slots[i]]), codec)

@@ -1,0 +1,187 @@
+"""Why: what matching did with an event, and why a subscription does or does not hear of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidings.match.answers.ordering import is_live
+from tidings.match.answers.relaxed import RelaxedSegment
+from tidings.match.answers.vague_events import vague_list
+from tidings.match.answers.wording import range_in_words, value_in_words
+from tidings.match.store.ranked_paths import Question, plan_for
+from tidings.match.store.sorted_ids import ABSENT
+from tidings.match.store.store import Store
+from tidings.model.columns.arrays import MISSING_BOX, NO_BOX, EventColumns
+from tidings.model.door.event import Event
+from tidings.model.door.subscription import Subscription
+from tidings.model.filter.clause import Clause, Values
+from tidings.model.values.schema import Schema
+from tidings.model.values.vague import Uncertain, worlds
+from tidings.rank.similarity import spatial_part
+
+MEMTABLE, SIMILAR = "memtable", "similar"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`reason` is the first predicate that fails, clause by clause; None when the subscription matches.
+
+    `home` is the access path that holds each clause, `reached` whether the event came upon the clause there (its word's list, its
+    block), so that the rest of it was looked at; the memtable is reached by what it gives as an answer. `steps` counts what each
+    step of matching left over, and `plans` says of each segment how it would find the k best, exact and relaxed, with the price of
+    each way.
+    """
+
+    event: str
+    subscription: str | None = None
+    matched: bool = False
+    reason: str | None = None
+    score: float | None = None
+    score_parts: dict[str, float] = field(default_factory=dict)
+    home: tuple[str, ...] = ()
+    reached: tuple[bool, ...] = ()
+    steps: dict[str, int] = field(default_factory=dict)
+    plans: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.subscription is None:
+            steps = ", ".join(f"{count} {name}" for name, count in self.steps.items())
+            return "\n".join([f"event {self.event!r}: {steps}", *self.plans])
+        if not self.matched:
+            return f"{self.subscription!r} does not match event {self.event!r}: {self.reason}"
+        parts = " + ".join(f"{value:g} ({name})" for name, value in self.score_parts.items())
+        return f"{self.subscription!r} matches event {self.event!r}, score {self.score:g} = {parts}; home {', '.join(self.home)}"
+
+
+def explain_pair(store: Store, columns: EventColumns, event: Event, subscription: Subscription, time: int) -> Explanation:
+    if subscription.similarity is not None:
+        return explain_similar(store, event, subscription, subscription.similarity, time)
+    homes, reached = locate(store, columns, subscription.id)
+    reasons = [failure(store.schema, clause, event.values) for clause in subscription.clauses]
+    if not is_live(subscription, time):
+        reasons = ["it has expired"]
+    if not subscription.clauses:
+        reasons = ["its filter can never match"]
+    matched = any(reason is None for reason in reasons)
+    parts = {"base": subscription.score}
+    parts |= {f"{c:g} * {name}": c * event.values[name] for name, c in subscription.terms.items() if name in event.values}
+    return Explanation(
+        event=event.id,
+        subscription=subscription.id,
+        matched=matched,
+        reason=None if matched else "; ".join(reason for reason in reasons if reason is not None),
+        score=subscription.score_of(event.values) if matched else None,
+        score_parts=parts if matched else {},
+        home=homes,
+        reached=reached,
+    )
+
+
+def explain_similar(store: Store, event: Event, s: Subscription, similarity: tuple[float, float], time: int) -> Explanation:
+    """Of a subscription that goes by similarity: its score in parts, or why it is too low."""
+    alpha, theta = similarity
+    _, _, found = store.match_one(event.values)
+    score = next((score for _, other, score in found if other.id == s.id and is_live(s, time)), None)
+    others = [failure(store.schema, clause.others(), event.values) for clause in s.clauses]
+    reason = "it has expired" if not is_live(s, time) else next((o for o in others if o is not None), None)
+    home = (SIMILAR,) * len(s.clauses)
+    if score is None:
+        reason = reason or f"the similarity is below {theta:g}"
+        return Explanation(event.id, s.id, reason=reason, home=home, reached=(False,) * len(s.clauses))
+    place = np.array(event.values.get(store.schema.place or "", MISSING_BOX))
+    boxes = np.array([NO_BOX if clause.box is None else clause.box for clause in s.clauses])
+    shares = [alpha * spatial_part(boxes, i, place) for i in range(len(boxes)) if others[i] is None]
+    parts = {"place": shares[0], "words": score - shares[0]} if len(shares) == 1 else {"its best clause": score}
+    return Explanation(event.id, s.id, True, None, score, parts, home, (True,) * len(s.clauses))
+
+
+def failure(schema: Schema, clause: Clause, values: Values) -> str | None:
+    """The first predicate of a clause that fails, in words."""
+    name = clause.first_failure(schema, values)
+    if name is None:
+        return None
+    if name not in schema:
+        return f"{name} does not hold"
+    if name in clause.nulls:
+        return f"{name} must be missing and is {values[name]!r}"
+    if name not in values:
+        return f"{name} is missing"
+    return f"{name} is {value_in_words(schema, name, values[name])}, wanted {wanted(schema, clause, name)}"
+
+
+def wanted(schema: Schema, clause: Clause, name: str) -> str:
+    if name in clause.ranges:
+        return range_in_words(schema, name, *clause.ranges[name])
+    if name in clause.within:
+        return "one of " + ", ".join(sorted(clause.within[name]))
+    if name in clause.without:
+        return "none of " + ", ".join(sorted(clause.without[name]))
+    if name == schema.place and clause.box is not None:
+        return f"to touch {clause.box}"
+    return "all of " + ", ".join(sorted(clause.words))
+
+
+def locate(store: Store, columns: EventColumns, id: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """The home of each clause of a subscription, and whether the event reaches the clause there."""
+    with store.lock:
+        snapshot = store.snapshot
+        if id in store.memtable.subscriptions:
+            return (MEMTABLE,) * len(store.memtable.subscriptions[id].clauses), store.memtable.reached(columns, id)
+    for segment in snapshot.segments:
+        ordinal = segment.find(id, snapshot.seq)
+        if ordinal != ABSENT:
+            found = [segment.home_of(clause) for clause in segment.clauses_of(ordinal)]
+            return tuple(name for name, _ in found), tuple(segment.homes[name].reached(columns, 0, slot) for name, slot in found)
+    return (), ()
+
+
+def explain_event(store: Store, columns: EventColumns, event: Event, time: int, k: int) -> Explanation:
+    """How many clauses there are, how many each home verified for the event, and how many subscriptions were left."""
+    steps: dict[str, int] = {}
+    plans = []
+    with store.lock:
+        snapshot = store.snapshot
+        steps["subscriptions"] = len(store)
+        steps["in the memtable"] = len(store.memtable)
+        plans += [store.memtable.plan()] if len(store.memtable) else []
+    for segment in snapshot.segments:
+        plans.append(str(plan_for(segment, Question(columns, lambda _: event.values, k, snapshot.seq))))
+        relaxed = segment.made_aside(RelaxedSegment)
+        plans += [] if relaxed is None else [relaxed.explained(k)]
+        for name, home in segment.homes.items():
+            before = home.stats
+            home.match_batch(columns, segment.died, snapshot.seq - segment.born)
+            for label, count in zip(home.stats._fields, home.stats, strict=True):
+                key = f"{name}: {label}"
+                steps[key] = steps.get(key, 0) + count - getattr(before, label)
+    found, fresh, similar = store.match(lambda: columns, lambda _: event.values)
+    steps["matches"] = sum(len(f.ordinal) for f in found) + sum(
+        is_live(s, time) for s in [*(s for _, s in fresh), *(s for _, s, _ in similar)]
+    )
+    return Explanation(event=event.id, steps=steps, plans=tuple(plans))
+
+
+def explain_vague(store: Store, event: Event, subscription: Subscription | None, time: int) -> Explanation:
+    """Of an event with ranges or uncertain values: in which worlds a subscription matches, and what each adds to its score."""
+    ways = list(worlds(event.values))
+    if subscription is None:
+        matches = len(vague_list(store, event, None, time))
+        steps = {"subscriptions": len(store), "worlds": len(ways), "matches": matches}
+        return Explanation(event=event.id, steps=steps, plans=("every world in full, then the k best by expected score",))
+    parts, reasons = {}, []
+    for chance, values in ways:
+        found = [failure(store.schema, clause, values) for clause in subscription.clauses]
+        world = ", ".join(f"{name} {values[name]}" for name, value in event.values.items() if isinstance(value, Uncertain))
+        if None in found and is_live(subscription, time):
+            parts[f"{chance:g}: {world}" if world else "base"] = chance * subscription.score_of(values)
+        reasons += [reason for reason in found if reason is not None]
+    return Explanation(
+        event=event.id,
+        subscription=subscription.id,
+        matched=bool(parts),
+        reason=None if parts else "; ".join(dict.fromkeys(reasons)) or "it has expired, or its filter can never match",
+        score=sum(parts.values()) if parts else None,
+        score_parts=parts,
+    )

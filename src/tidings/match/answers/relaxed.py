@@ -1,0 +1,196 @@
+"""Relaxed matching: at least one dimension holds, and the score is the aggregate of the weights of those that do.
+
+Each segment gets a `RelaxedIndex` when it is first asked, over its clauses as they are then; what is new is packed into a segment
+first. Subscriptions with a residue are few and are scored one by one. A dimension's weight is the subscription's for that
+attribute, 1 if it gives none; a subscription of several clauses has the score of its best one.
+
+The k best come by one of two paths, whichever is priced lower: a search in order of bounds, whose price is what searches for about
+as many have looked at so far in this segment; or the score of everybody, and the best of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidings.errors import SubscriptionError
+from tidings.index.relaxed.bounds import FANOUT
+from tidings.index.relaxed.relaxed_index import NOBODY, RelaxedIndex
+from tidings.index.relaxed.terms import Alternatives, plain_event
+from tidings.match.answers.ordering import ROW, best, ordered, table_of
+from tidings.match.answers.results import Match
+from tidings.match.store.segment import Segment, column_of
+from tidings.match.store.store import Store
+from tidings.match.store.subscription_rows import WEIGHT
+from tidings.model.columns.arrays import EventColumns, Vocabularies, dimensions, encode_events
+from tidings.model.columns.gather import gather_clauses
+from tidings.model.columns.tables import EventBatch
+from tidings.model.door.event import Event
+from tidings.model.filter.clause import Clause, Values
+from tidings.model.values.schema import Schema
+from tidings.rank.aggregates import AGGREGATES, combined
+
+Scored = tuple[NDArray[np.int32], NDArray[np.float64]]
+"""Ordinals, best first, and their scores."""
+SEARCHED, EVALUATED, GIVEN = 60.0, 25.0, 300.0
+"""Nanoseconds: a clause looked at by a search, its share of the nodes above it included; a clause scored in passing; an answer."""
+
+
+class RelaxedSegment:
+    """The relaxed side of one segment: an index of the clauses without residue, and the subscriptions that have one."""
+
+    def __init__(self, segment: Segment, vocabularies: Vocabularies) -> None:
+        self.schema = schema = segment.schema
+        clauses = segment.columns()
+        apart = np.unique(clauses.owner[clauses.residue])
+        indexed = gather_clauses(clauses, np.flatnonzero(~np.isin(clauses.owner, apart)))
+        weight = {name: column_of(segment.table, name + WEIGHT, 1.0) for name in schema}
+        self.index = RelaxedIndex.build(
+            indexed,
+            _by_predicate(schema, weight, indexed.owner, indexed.pred_start, indexed.pred_dim),
+            len(schema.ranges),
+            weight[schema.place][indexed.owner] if schema.place is not None else None,
+            weight[schema.words][indexed.owner] if schema.words is not None else None,
+        )
+        self.apart = [(int(ordinal), segment.subscription(vocabularies, int(ordinal))) for ordinal in apart]
+        self.looked_at: dict[int, float] = {}
+        """by the bits of k: clauses that a search looked at, a moving average"""
+
+    def topk(self, event: Alternatives, values: Values, k: int, aggregate: str, hidden: NDArray[np.bool_]) -> Scored:
+        """The k best of one event but for those with `hidden`, which may be empty."""
+        prices = self.prices(k)
+        if prices["search"] <= prices["all"]:
+            ordinal, score, looked_at = self.index.search(event, k, aggregate, hidden)
+            before = self.looked_at.get(k.bit_length(), looked_at)
+            self.looked_at[k.bit_length()] = before + (looked_at - before) / 8
+        else:
+            ordinal, score = self.index.score_all(event, aggregate)
+            if hidden.size:
+                ordinal, score = ordinal[~hidden[ordinal]], score[~hidden[ordinal]]
+        return self._with_apart(ordinal, score, values, k, aggregate, hidden)
+
+    def prices(self, k: int) -> dict[str, float]:
+        """Nanoseconds an event, of a search and of scoring everybody."""
+        bits = k.bit_length()
+        known = min(self.looked_at, key=lambda other: abs(other - bits), default=None)
+        expected = FANOUT * k if known is None else self.looked_at[known] * 2.0 ** (bits - known)
+        wanted = min(k, len(self.index))
+        return {
+            "search": min(expected, len(self.index)) * SEARCHED + wanted * GIVEN,
+            "all": len(self.index) * EVALUATED + wanted * GIVEN,
+        }
+
+    def explained(self, k: int) -> str:
+        prices = self.prices(k)
+        search, everybody = f"search by bounds {prices['search'] / 1000:.3g} us", f"score everybody {prices['all'] / 1000:.3g} us"
+        chosen, other = (search, everybody) if prices["search"] <= prices["all"] else (everybody, search)
+        return f"relaxed: {chosen} ({other})"
+
+    def _with_apart(
+        self,
+        ordinal: NDArray[np.int32],
+        score: NDArray[np.float64],
+        values: Values,
+        k: int,
+        aggregate: str,
+        hidden: NDArray[np.bool_],
+    ) -> Scored:
+        more = []
+        for number, s in self.apart:
+            extra = None if hidden.size and hidden[number] else relaxed_score(self.schema, s.clauses, s.weights, values, aggregate)
+            if extra is not None:
+                more.append((number, extra))
+        ordinals = np.concatenate([ordinal, np.array([o for o, _ in more], np.int32)])
+        scores = np.concatenate([score, np.array([score for _, score in more], np.float64)])
+        order = np.lexsort((ordinals, -scores))[:k]
+        return ordinals[order], scores[order]
+
+
+def _by_predicate(
+    schema: Schema,
+    weight: Mapping[str, NDArray[np.float64]],
+    owner: NDArray[np.int32],
+    start: NDArray[np.int64],
+    dim: NDArray[np.int16],
+) -> NDArray[np.float64]:
+    """The weight of each predicate: that of its owner for its attribute."""
+    clause = np.repeat(np.arange(len(owner)), np.diff(start))
+    weights = np.ones(len(dim))
+    for name, number in dimensions(schema).items():
+        here = dim == number
+        weights[here] = weight[name][owner[clause[here]]]
+    return weights
+
+
+def relaxed_score(
+    schema: Schema, clauses: tuple[Clause, ...], weights: Mapping[str, float], values: Values, aggregate: str
+) -> float | None:
+    """The score of the best clause of which a dimension holds; None when there is none."""
+    scores = []
+    for clause in clauses:
+        parts = sorted(clause.by_attribute(schema).items())
+        held = [weights.get(name, 1.0) for name, part in parts if part.holds(schema, values)]
+        if held:
+            scores.append(combined(aggregate, held))
+    return max(scores, default=None)
+
+
+def hidden_at(segment: Segment, snapshot: int, time: int) -> NDArray[np.bool_]:
+    """Whether each subscription is removed or has expired; empty when nobody is."""
+    hidden = ~segment.is_live(np.arange(len(segment)), snapshot) if len(segment.died) else NOBODY
+    if segment.expires is not None:
+        expired = segment.expires <= time
+        hidden = hidden | expired if hidden.size else expired
+    return hidden
+
+
+Asked = tuple[Alternatives, Values]
+"""An event as the index takes it, and its values for what the index does not know."""
+
+
+def relaxed_pairs(
+    store: Store, events: Sequence[Asked], k: int | None, aggregate: str, time: int
+) -> Iterator[tuple[int, Segment, Scored]]:
+    """(place in `events`, segment, what it gives), of every event and segment."""
+    if aggregate not in AGGREGATES:
+        raise SubscriptionError(f"aggregate = {aggregate!r}: one of {', '.join(AGGREGATES)} is accepted")
+    snapshot = store.packed()
+    for segment in snapshot.segments:
+        side = segment.aside(RelaxedSegment, store.vocabularies)
+        hidden = hidden_at(segment, snapshot.seq, time)
+        wanted = len(segment) if k is None else min(k, len(segment))
+        for row, (event, values) in enumerate(events):
+            yield row, segment, side.topk(event, values, wanted, aggregate, hidden)
+
+
+def plain_row(columns: EventColumns, row: int) -> Alternatives:
+    event: Alternatives = plain_event(
+        columns.value[row], columns.box[row], columns.word[columns.word_start[row] : columns.word_start[row + 1]]
+    )
+    return event
+
+
+def relaxed_list(store: Store, event: Event, k: int | None, aggregate: str, time: int, asked: Asked | None = None) -> list[Match]:
+    """The relaxed matches of one event: by id, or the k best by (score desc, id asc). `asked` is its form if it is not plain."""
+    if asked is None:
+        asked = plain_row(encode_events(store.schema, store.vocabularies, [event.values]), 0), event.values
+    matches = [
+        Match(event.id, id, score)
+        for _, segment, (ordinal, scores) in relaxed_pairs(store, [asked], k, aggregate, time)
+        for id, score in zip(segment.names.take(ordinal), scores.tolist(), strict=True)
+    ]
+    return ordered(matches, k)
+
+
+def relaxed_table(store: Store, batch: EventBatch, k: int | None, aggregate: str, time: int) -> pa.Table:
+    """(event, subscription, score) of the relaxed matches of a batch."""
+    events = [(plain_row(batch.columns, row), batch.values(row)) for row in range(len(batch))]
+    parts = [table_of(np.empty(0, np.int32), pa.array([], pa.string()), np.empty(0))]
+    for row, segment, (ordinal, scores) in relaxed_pairs(store, events, k, aggregate, time):
+        parts.append(table_of(np.full(len(ordinal), row, np.int32), segment.names.strings.take(pa.array(ordinal)), scores))
+    table = pa.concat_tables(parts).combine_chunks()
+    table = best(table, k) if k is not None else table.sort_by([(ROW, "ascending"), ("subscription", "ascending")])
+    return table.add_column(1, "event", batch.ids.take(table[ROW].combine_chunks()))

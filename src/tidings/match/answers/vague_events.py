@@ -1,0 +1,141 @@
+"""Events with values that are not one value (`model.vague`): ranges, and values with chances.
+
+An uncertain event is its worlds. A subscription matches it if it matches one of them, and its score is the expectation: the sum,
+over the worlds it matches, of the world's chance times its score there; so for relaxed matching too. Every world is matched in
+full, also when only the k best are wanted: an expectation is known when all worlds are. One shortcut: the sum over dimensions of
+relaxed matching is linear, so where every subscription has one clause the index takes chances as they are, and searches once.
+
+A range is met in two steps. A clause meets [a, b] in a dimension either where it contains a, or where its lower end lies in (a, b].
+So the answer is: all that match the event with its ranges at their low ends, found as ever; and of the clauses whose lower end
+lies within a range those that hold, looked at one by one (`RelaxedIndex.beginning_inside`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidings.errors import EventError, shown
+from tidings.index.relaxed.terms import Alternatives
+from tidings.match.answers.ordering import match_list, ordered
+from tidings.match.answers.relaxed import Asked, RelaxedSegment, hidden_at, relaxed_list
+from tidings.match.answers.results import Match
+from tidings.match.store.segment import Segment
+from tidings.match.store.store import Store
+from tidings.model.columns.arrays import EventColumns, encode_events
+from tidings.model.door.event import Event
+from tidings.model.filter.clause import Values
+from tidings.model.values.schema import Schema
+from tidings.model.values.vague import Between, Uncertain, low_ends, ranged, without_ranges, worlds
+
+MATCHES = pa.schema([("event", pa.string()), ("subscription", pa.string()), ("score", pa.float64())])
+
+
+def vague_list(store: Store, event: Event, k: int | None, time: int) -> list[Match]:
+    """`Topic.match` of an event that is not plain."""
+    return expected(event.id, ((chance, _world(store, values, time)) for chance, values in worlds(event.values)), k)
+
+
+def vague_relaxed(store: Store, event: Event, k: int | None, aggregate: str, time: int) -> list[Match]:
+    """The same, relaxed."""
+    if linear(store, event, aggregate):
+        return relaxed_list(store, event, k, aggregate, time, asked(store, event.values))
+    each = (
+        (chance, relaxed_list(store, event, None, aggregate, time, asked(store, values))) for chance, values in worlds(event.values)
+    )
+    return expected(event.id, each, k)
+
+
+def linear(store: Store, event: Event, aggregate: str) -> bool:
+    """Whether the index itself gives the expectation of the relaxed score."""
+    if not any(isinstance(value, Uncertain) for value in event.values.values()):
+        return True
+    sides = [segment.aside(RelaxedSegment, store.vocabularies) for segment in store.packed().segments]
+    return aggregate == "sum" and not any(side.apart or side.index.owners[1].any() for side in sides)
+
+
+def expected(id: str, each: Iterable[tuple[float, Sequence[Match]]], k: int | None) -> list[Match]:
+    """Expectations of the scores that the worlds give."""
+    total: dict[str, float] = {}
+    for chance, matches in each:
+        for _, subscription, score in matches:
+            total[subscription] = total.get(subscription, 0.0) + chance * score
+    return ordered([Match(id, subscription, score) for subscription, score in total.items()], k)
+
+
+def _world(store: Store, values: Values, time: int) -> list[Match]:
+    if not ranged(values):
+        found, fresh, close = store.match_one(values)
+        return match_list("", found, fresh, values, None, time, close)
+    columns = encode_events(store.schema, store.vocabularies, [low_ends(values)])
+    close = store.close_to(columns, lambda _: values)
+    snapshot = store.packed()
+    return match_list("", [*_ranged(store, columns, values, snapshot.seq, time)], [], values, None, time, close)
+
+
+def _ranged(
+    store: Store, columns: EventColumns, values: Values, seq: int, time: int
+) -> Iterator[tuple[Segment, NDArray[np.int32]]]:
+    """Ordinals by segment of those that an event with ranges matches."""
+    known, (event, _) = without_ranges(values), asked(store, values)
+    within = [store.schema.dimension[name] for name, value in values.items() if isinstance(value, Between)]
+    for segment in store.packed().segments:
+        side = segment.aside(RelaxedSegment, store.vocabularies)
+        hidden = hidden_at(segment, seq, time)
+        found = [segment.match(columns, lambda _: known, seq)[1]]
+        found += [side.index.beginning_inside(event, dimension) for dimension in within]
+        met = [o for o, s in side.apart if any(clause.holds(store.schema, values) for clause in s.clauses)]
+        ordinal = np.unique(np.concatenate([*found, np.array(met, np.int32)]))
+        ordinal = ordinal[~np.isin(ordinal, segment.similar)] if len(segment.similar) else ordinal
+        yield segment, ordinal[~hidden[ordinal]] if hidden.size else ordinal
+
+
+def asked(store: Store, values: Values) -> Asked:
+    """The event as the relaxed index takes it: every dimension a list of ranges with chances."""
+    schema, vocabularies = store.schema, store.vocabularies
+    alternatives: list[tuple[float, float, float]] = []
+    start = [0]
+    for name in schema.ranges:
+        for value, chance in _choices(values, name):
+            if name in vocabularies.categories:
+                code = float(vocabularies.categories[name].code(value))
+                alternatives.append((code, code, chance))
+            else:
+                alternatives.append((value.lo, value.hi, chance) if isinstance(value, Between) else (value, value, chance))
+        start.append(len(alternatives))
+    columns = encode_events(schema, vocabularies, [{n: v for n, v in values.items() if n in (schema.place, schema.words)}])
+    for place, extent in ((schema.place, (columns.box[0, 0], columns.box[0, 2])), (schema.words, (0.0, 0.0))):
+        if place in values:
+            alternatives.append((*extent, 1.0))
+        start.append(len(alternatives))
+    lo, hi, chances = np.array(alternatives, np.float64).reshape(-1, 3).T.copy()
+    event: Alternatives = (np.array(start, np.int64), lo, hi, chances, columns.box[0], columns.word)
+    return event, values
+
+
+def _choices(values: Values, name: str) -> list[tuple[Any, float]]:
+    if name not in values:
+        return []
+    value = values[name]
+    return value.chances() if isinstance(value, Uncertain) else [(value, 1.0)]
+
+
+def match_rows(matches: Iterable[Match]) -> pa.Table:
+    """Matches as `match_batch` gives them."""
+    return pa.Table.from_pylist([match._asdict() for match in matches], MATCHES)
+
+
+def has_vague_columns(schema: Schema, columns: pa.Schema) -> bool:
+    """Whether a Number, Time or Category of a table is a struct: ranges, or values with weights."""
+    return any(name in schema.dimension and pa.types.is_struct(columns.field(name).type) for name in columns.names)
+
+
+def unpublishable(event: Event) -> EventError:
+    name, value = next((n, v) for n, v in event.values.items() if isinstance(v, Between | Uncertain))
+    return EventError(
+        f"{name} is {shown(value)}: ranges and uncertain values can be matched; an event that is published has one value"
+    )

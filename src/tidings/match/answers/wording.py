@@ -1,0 +1,50 @@
+"""How an explanation says a range and a value: as a person would have written them, not as the clause keeps them.
+
+A clause's intervals are closed; `price < 500` is kept as "at most the number before 500" and said as "below 500".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tidings.match.answers.results import instant
+from tidings.model.values.schema import Schema, Time
+from tidings.model.values.vague import Between
+
+SECOND = 1_000_000
+
+
+def range_in_words(schema: Schema, name: str, lo: float, hi: float) -> str:
+    """What a closed interval asks for: 'from 3 to 5', 'below 500', '7'."""
+    if lo == hi:
+        return value_in_words(schema, name, lo)
+    least, most = _open_end(schema, name, lo, -math.inf), _open_end(schema, name, hi, math.inf)
+    above = f"from {value_in_words(schema, name, lo)}" if least is None else f"above {value_in_words(schema, name, least)}"
+    below = f"to {value_in_words(schema, name, hi)}" if most is None else f"below {value_in_words(schema, name, most)}"
+    if lo == -math.inf:
+        return below.replace("to ", "at most ", 1) if most is None else below
+    if hi == math.inf:
+        return above.replace("from ", "at least ", 1) if least is None else above
+    return f"{above} {below}" if least is None and most is None else f"{above} and {below}"
+
+
+def value_in_words(schema: Schema, name: str, value: Any) -> str:
+    if isinstance(value, frozenset):
+        return str(sorted(value))
+    if isinstance(value, Between):
+        return f"from {value_in_words(schema, name, value.lo)} to {value_in_words(schema, name, value.hi)}"
+    if isinstance(schema.get(name), Time) and math.isfinite(value):
+        return instant(int(value)).isoformat()
+    return f"{value:.17g}" if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _open_end(schema: Schema, name: str, bound: float, outward: float) -> float | None:
+    """The bound that was given as `<` or `>`: the number or instant next to this one, if it is the rounder of the two."""
+    if not math.isfinite(bound):
+        return None
+    if isinstance(schema.get(name), Time):
+        neighbour = bound + math.copysign(1, outward)
+        return neighbour if neighbour % SECOND == 0 else None
+    neighbour = math.nextafter(bound, outward)
+    return neighbour if len(repr(neighbour)) + 3 < len(repr(float(bound))) else None

@@ -1,0 +1,156 @@
+"""The planner: every clause gets one home, the access path that the fewest events reach.
+
+The price of a home is the share of events that would have to look at the clause there. For `words` it is the share of the events
+in the clause's neighbourhood that carry the word that is rarest there (`statistics`), times the share that comes near its box; for
+`ranges` the product of what its intervals, codes and box let through. A probe of a word's list costs less than an AND of lines over
+a block, which WORD_DISCOUNT stands for.
+
+Clauses of a box and words alone may stand in an R^t++ tree (`rt`) instead of lists, whichever an event spends less time on in all:
+`rt_price.price` against `list_price`, in nanoseconds. Lists win by far for messages of a few words; from about fifty words on the
+tree does, because it reads the leaves a message touches instead of a list for every word.
+
+Every segment is planned when it is built, so a merge plans anew with what was seen by then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.index.blocks.bitmaps import BlockBitmaps
+from tidings.index.blocks.words import WordBlocks
+from tidings.index.packed.record import Events
+from tidings.index.rttree.price import price
+from tidings.match.store.event_statistics import Nearby, Statistics
+from tidings.match.store.rt_home import RtHome
+from tidings.model.columns.arrays import IN, NOT_IN, NULL, ClauseColumns, EventColumns
+from tidings.model.columns.gather import gather_clauses
+from tidings.model.values.schema import Schema
+
+
+class Kept(BlockBitmaps):
+    """Clauses of similarity subscriptions: kept with the segment, matched by the topic's `Similar`."""
+
+    def match_batch(
+        self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+
+    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
+        return np.empty(0, np.int32)
+
+    def topk_batch(self, events: EventColumns, *_: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return self.match_batch(events)
+
+
+Home = BlockBitmaps | WordBlocks | RtHome
+NEAR = "near"
+"""The home of those that are nothing but an ideal point; publishing reaches them through `near_spaces` instead."""
+HOMES: dict[str, type[Home]] = {"ranges": BlockBitmaps, "words": WordBlocks, "rt": RtHome, "similar": Kept, NEAR: BlockBitmaps}
+WORD_DISCOUNT = 4.0
+LIST, SLOT = 100.0, 0.8
+"""Nanoseconds for a word's list found and begun, and for each slot of it that is tested."""
+
+
+def build_homes(
+    schema: Schema,
+    clauses: ClauseColumns,
+    score: NDArray[np.float64],
+    similar: NDArray[np.bool_],
+    near: NDArray[np.bool_],
+    statistics: Statistics,
+) -> dict[str, Home]:
+    """Every clause in its home; `score` and whether it goes by similarity or by nearness alone are by owner."""
+    homes: dict[str, Home] = {}
+    nearby, words = statistics.nearby(clauses), statistics.words_an_event
+    for name, rows in assign(schema, clauses, similar[clauses.owner], near[clauses.owner], nearby, words).items():
+        members = gather_clauses(clauses, rows)
+        if name == "words":
+            homes[name] = WordBlocks.build(members, rows, home=nearby.word[rows])
+        elif name == "rt":
+            homes[name] = RtHome.build(members, rows)
+        else:
+            homes[name] = (Kept if name == "similar" else BlockBitmaps).build(members, rows, score[members.owner])
+    return homes
+
+
+def assign(
+    schema: Schema,
+    clauses: ClauseColumns,
+    similar: NDArray[np.bool_],
+    near: NDArray[np.bool_],
+    nearby: Nearby,
+    words_an_event: float,
+) -> dict[str, NDArray[np.int32]]:
+    """The clauses of each home, ascending; homes without clauses are left out."""
+    wordy = np.diff(clauses.word_start) > 0
+    touched = np.ones(len(clauses))
+    if wordy.any():
+        touched = box_share(clauses)
+        by_words = np.where(wordy, nearby.share * touched, np.inf)
+        by_ranges = range_share(schema, clauses) * touched * WORD_DISCOUNT
+        wordy = (by_words <= by_ranges) & ~similar & ~near
+    boxed = wordy & np.isfinite(clauses.box).all(axis=1) & (np.diff(clauses.pred_start) == 0)
+    in_tree = boxed if tree_is_cheaper(nearby, touched, boxed, words_an_event) else np.zeros(len(clauses), np.bool_)
+    members = {
+        "ranges": np.flatnonzero(~wordy & ~similar & ~near),
+        "words": np.flatnonzero(wordy & ~in_tree),
+        "rt": np.flatnonzero(in_tree),
+        "similar": np.flatnonzero(similar),
+        NEAR: np.flatnonzero(near),
+    }
+    return {name: rows.astype(np.int32) for name, rows in members.items() if len(rows)}
+
+
+def tree_is_cheaper(nearby: Nearby, touched: NDArray[np.float64], boxed: NDArray[np.bool_], words_an_event: float) -> bool:
+    """Whether an event spends less on the clauses `boxed` in an R^t++ tree than in the lists of their rarest words.
+
+    It is asked of all of them together, since most of what a tree costs is shared.
+    """
+    share, near = nearby.share[boxed], touched[boxed]
+    if not len(share):
+        return False
+    in_tree = float(price(len(share), words_an_event, near, share).sum())
+    return in_tree < LIST * words_an_event + float(list_price(nearby.word[boxed], share, near).sum())
+
+
+def list_price(word: NDArray[np.int32], share: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Nanoseconds that an event spends on each clause in its word's list: all of a short list, of a long one the blocks near."""
+    length = np.bincount(word)[word]
+    blocks = np.where(length > 128, np.minimum((np.sqrt(64 / length) + np.sqrt(near)) ** 2, 1.0), 1.0)
+    spent: NDArray[np.float64] = SLOT * share * blocks
+    return spent
+
+
+def box_share(clauses: ClauseColumns) -> NDArray[np.float64]:
+    """Share of the clauses' own extent that each box covers; 1 without a box."""
+    bounded = np.isfinite(clauses.box).all(axis=1)
+    share = np.ones(len(clauses))
+    if not bounded.any():
+        return share
+    box = clauses.box[bounded]
+    extent = np.maximum(box[:, 2:].max(axis=0) - box[:, :2].min(axis=0), np.finfo(float).tiny)
+    share[bounded] = np.clip(np.prod((box[:, 2:] - box[:, :2]) / extent + 1e-6, axis=1), 0.0, 1.0)
+    return share
+
+
+def range_share(schema: Schema, clauses: ClauseColumns) -> NDArray[np.float64]:
+    """Product over each clause's predicates of the share of the dimension that they let through."""
+    lo, hi = clauses.pred_lo.copy(), clauses.pred_hi.copy()
+    sets = (clauses.pred_kind == IN) | (clauses.pred_kind == NOT_IN) | (clauses.pred_kind == NULL)
+    through = np.full(len(lo), 0.5)
+    for dim in range(len(schema.ranges)):
+        here = np.flatnonzero((clauses.pred_dim == dim) & ~sets)
+        ends = np.concatenate([lo[here], hi[here]])
+        ends = ends[np.isfinite(ends)]
+        if len(ends):
+            low, high = float(ends.min()), float(ends.max())
+            width = np.clip(hi[here], low, high) - np.clip(lo[here], low, high)
+            through[here] = np.clip((width + 1e-9) / max(high - low, 1.0), 1e-6, 1.0)
+    share = np.ones(len(clauses))
+    bound = np.flatnonzero(np.diff(clauses.pred_start) > 0)
+    if len(bound):
+        share[bound] = np.multiply.reduceat(through, clauses.pred_start[bound])
+    return share

@@ -1,0 +1,265 @@
+"""How the k best of an event are found in one segment: three paths, each with a price, and the lowest is taken.
+
+| path       | what it does                                                      | cheapest when                                   |
+|------------|-------------------------------------------------------------------|-------------------------------------------------|
+| `Stabbing` | the SOPT-R-tree's score order [ranked, section 3.2]               | every filter is one range on the same attribute |
+| `InOrder`  | homes' top-k: tiers of blocks by score, until the k-th is sure    | many match, and scores differ                   |
+| `Select`   | all matches, then the k best                                      | few match, above all in batches                 |
+
+A price is in nanoseconds an event. It needs how many matches to expect, which a sample of the clauses tells (`index.sampling`),
+how many blocks the event reaches, and which share of them stands above the score that the k-th best will have.
+
+The paper's intersection of d lists in score order is not among the paths. To the k-th best at rank r it reads r * p entries of
+every list (p the share that holds there), about 4 ns each; tiers of blocks read r / 512 blocks of 70 to 150 ns, less unless
+p < 0.07 / d, and there the two come out alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from tidings.index.blocks.bitmap_match import reach_events
+from tidings.index.blocks.bitmaps import BlockBitmaps
+from tidings.index.blocks.words import WordBlocks
+from tidings.index.packed.packing import as_events
+from tidings.index.packed.record import DOUBLE, HEAD
+from tidings.index.packed.sampling import expected_matches, sample_of
+from tidings.index.scored.packed_rtree import stab_living
+from tidings.index.scored.sopt_rtree import SOPTRTree
+from tidings.match.store.planner import Kept
+from tidings.match.store.segment import Pairs, Segment
+from tidings.model.columns.arrays import EventColumns
+from tidings.model.filter.clause import Values
+
+BATCHED_BLOCK, SINGLE_BLOCK = 70.0, 150.0
+"""Nanoseconds: a block reached by a batch, and by one event."""
+SELECTED, GIVEN = 200.0, 40.0
+"""A match that is scored and sorted with all others, and one that stands in its place already."""
+START, OFFER, SHIFT = 200.0, 10.0, 0.35
+"""To begin a search in order, a clause offered to the best so far, and each of the k places it may shift there."""
+DESCENT, BOUNDED_DESCENT, STEP = 400.0, 10_000.0, 15.0
+"""A descent of the SOPT-R-tree, one by bounds of scores that depend on the event, and each interval given."""
+UNPRICED = 1000
+"""Up to this k, a single event's ordered path is cheaper than `Select` whatever matches, and an estimate would cost more."""
+PROBED = 16
+BATCH = 64
+SAMPLED_SCORES = 1024
+EMPTY = np.empty(0, np.int32)
+
+
+class Question(NamedTuple):
+    """The k best of each of these events, among the subscriptions that a reader at `snapshot` sees."""
+
+    events: EventColumns
+    values: Callable[[int], Values]
+    k: int
+    snapshot: int
+
+    @property
+    def block_price(self) -> float:
+        return BATCHED_BLOCK if len(self.events) >= BATCH else SINGLE_BLOCK
+
+
+class Estimate(NamedTuple):
+    """An event's matches, the blocks it reaches, and the share of them that a search in order of score reads."""
+
+    matches: float
+    blocks: float
+    share: float
+
+
+class Plan(NamedTuple):
+    """The path to take; `prices` of those that could be, in nanoseconds an event, and `refused`, why the others cannot."""
+
+    path: Path
+    matches: float
+    prices: dict[str, float]
+    refused: dict[str, str]
+
+    def __str__(self) -> str:
+        name = self.path.name
+        others = [f"{other} {price / 1000:.3g} us" for other, price in self.prices.items() if other != name]
+        others += [f"not {other}: {reason}" for other, reason in self.refused.items()]
+        about = f"{self.matches:.3g} matches expected"
+        return f"{name}, about {self.prices[name] / 1000:.3g} us ({'; '.join([about, *others])})"
+
+
+class Path(Protocol):
+    name: str
+    ordered: bool
+
+    def refusal(self, segment: Segment, question: Question) -> str | None: ...
+
+    def cost(self, question: Question, estimate: Estimate) -> float: ...
+
+    def best(self, segment: Segment, question: Question) -> Pairs: ...
+
+
+class Select:
+    """All matches; whoever asks scores them and keeps the best."""
+
+    name, ordered = "all matches, then the k best", False
+
+    def refusal(self, segment: Segment, question: Question) -> str | None:
+        return None
+
+    def cost(self, question: Question, estimate: Estimate) -> float:
+        return estimate.blocks * question.block_price + estimate.matches * SELECTED
+
+    def best(self, segment: Segment, question: Question) -> Pairs:
+        return segment.match(question.events, question.values, question.snapshot)
+
+
+class InOrder:
+    """The homes' top-k."""
+
+    name, ordered = "blocks in order of score", True
+
+    def refusal(self, segment: Segment, question: Question) -> str | None:
+        return segment.why_select(question.k)
+
+    def cost(self, question: Question, estimate: Estimate) -> float:
+        k, matches = question.k, estimate.matches
+        offered = min(matches, k * (1.0 + math.log(max(matches / k, 1.0)))) if k else 0.0
+        # Events differ: those with fewer matches than most read on for longer.
+        blocks = estimate.blocks * min(1.0, 2 * estimate.share)
+        return START + blocks * question.block_price + offered * (OFFER + k * SHIFT) + min(k, matches) * GIVEN
+
+    def best(self, segment: Segment, question: Question) -> Pairs:
+        return segment.topk(question.events, question.k, question.snapshot)
+
+
+class Stabbing:
+    """An SOPT-R-tree of a segment whose every filter is one range on the same attribute; made when first asked for.
+
+    Scores that depend on the event are bounded by node, if every formula names its attributes in the schema's order: sums
+    then round alike here and in `Linear`.
+    """
+
+    name, ordered = "SOPT-R-tree", True
+
+    def __init__(self, segment: Segment) -> None:
+        self.dimension, self._why = one_dimension(segment)
+        self._names = [name for name in segment.schema if any(name in f.coefficients for f in segment.formulas.values())]
+        for formula in segment.formulas.values():
+            if [*formula.coefficients] != [name for name in self._names if name in formula.coefficients]:
+                self._why = self._why or "a score names attributes in another order than the schema"
+        self._segment = segment if self._why is None else None
+
+    @cached_property
+    def tree(self) -> SOPTRTree:
+        assert self._segment is not None
+        segment, self._segment = self._segment, None
+        clauses, score = segment.columns(), segment.score.copy()
+        coefficient = np.zeros((len(segment), len(self._names)))
+        for ordinal, formula in segment.formulas.items():
+            score[ordinal] = formula.base
+            coefficient[ordinal] = [formula.coefficients.get(name, 0.0) for name in self._names]
+        return SOPTRTree.build(clauses.pred_lo, clauses.pred_hi, score, coefficient=coefficient)
+
+    def refusal(self, segment: Segment, question: Question) -> str | None:
+        if self._why is not None:
+            return self._why
+        if question.k >= len(segment):
+            return "k is at least the number of subscriptions"
+        missing = self._names and np.isnan(question.events.value[:, [segment.schema.dimension[n] for n in self._names]]).any()
+        if missing:
+            return "an event lacks an attribute that scores depend on"
+        return "some were removed, and scores depend on the event" if self._names and len(segment.died) else None
+
+    def cost(self, question: Question, estimate: Estimate) -> float:
+        given = min(question.k, estimate.matches)
+        return (BOUNDED_DESCENT if self._names else DESCENT) + given * (STEP + GIVEN)
+
+    def best(self, segment: Segment, question: Question) -> Pairs:
+        value = np.ascontiguousarray(question.events.value[:, self.dimension])
+        rows = np.full((len(value), question.k), -1, np.int64)
+        if self._names:
+            attributes = question.events.value[:, [segment.schema.dimension[name] for name in self._names]]
+            for row in np.flatnonzero(~np.isnan(value)).tolist():
+                found, _ = self.tree.topk_event(value[row], value[row], attributes[row], question.k)
+                rows[row, : len(found)] = found
+        else:
+            stab_living(self.tree.tree, value, segment.died, question.snapshot - segment.born, rows)
+        event, place = np.nonzero(rows >= 0)
+        return event.astype(np.int32), rows[event, place].astype(np.int32)
+
+
+def one_dimension(segment: Segment) -> tuple[int, str | None]:
+    """The dimension on which every subscription has its one range, or why there is none."""
+    several = "filters are more than one range on one attribute"
+    if [*segment.homes] != ["ranges"] or not segment.one_clause_each:
+        return -1, several
+    if not segment.unconditional:
+        return -1, "some subscriptions expire or have a residue"
+    packed = segment.homes["ranges"].packed
+    if packed.box.shape[1] or not len(packed.start):
+        return -1, several
+    head = packed.record[packed.start[:-1]].astype(np.int64)
+    width = 5 if head[0] >> 26 & 3 == DOUBLE else 3
+    alike = head[0] >= HEAD and head[0] >> 28 & 3 == 0 and bool((head == head[0]).all())
+    dimension = int(head[0] & 0xFFFF)
+    if not alike or dimension >= len(segment.schema.ranges) or not (np.diff(packed.start) == width).all():
+        return -1, several
+    return dimension, None
+
+
+class RankedPaths:
+    """The paths of one segment, and what their prices are reckoned from."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.paths: tuple[Path, ...] = (Stabbing(segment), InOrder(), Select())
+        some = np.linspace(0, max(len(segment) - 1, 0), SAMPLED_SCORES).astype(np.int64)
+        self._score = np.sort(segment.score[some])[::-1] if len(segment) else np.zeros(SAMPLED_SCORES)
+        self._samples = {
+            name: sample_of(home.packed, home.lists.table if isinstance(home, WordBlocks) else None)
+            for name, home in segment.homes.items()
+            if not isinstance(home, Kept)
+        }
+
+    def plan(self, segment: Segment, question: Question) -> Plan:
+        refused = {path.name: path.refusal(segment, question) for path in self.paths}
+        open_paths = [path for path in self.paths if refused[path.name] is None]
+        estimate = self.estimate(segment, question)
+        prices = {path.name: path.cost(question, estimate) for path in open_paths}
+        path = min(open_paths, key=lambda path: prices[path.name])
+        return Plan(path, estimate.matches, prices, {name: reason for name, reason in refused.items() if reason is not None})
+
+    def path(self, segment: Segment, question: Question) -> Path:
+        if len(question.events) == 1 and question.k <= UNPRICED:
+            return next(path for path in self.paths if path.refusal(segment, question) is None)
+        return self.plan(segment, question).path
+
+    def estimate(self, segment: Segment, question: Question) -> Estimate:
+        """From the sampled clauses and the first events, a sixteenth of them at most: it must cost little beside the answer."""
+        probed = min(len(question.events), max(1, len(question.events) // 16), PROBED)
+        events = as_events(question.events)
+        matches = blocks = 0.0
+        for name, sample in self._samples.items():
+            home = segment.homes[name]
+            matches += expected_matches(home.packed, sample, events, probed)
+            if isinstance(home, BlockBitmaps) and probed:
+                blocks += int(reach_events(home.blocks, events, 0, probed)[0][-1]) / probed
+        return Estimate(matches, blocks, self.share(question.k, matches))
+
+    def share(self, k: int, matches: float) -> float:
+        """Of all subscriptions, those whose score is not below the one that the k-th best will have."""
+        lowest = self._score[math.ceil(min(1.0, k / max(matches, 1e-9)) * (SAMPLED_SCORES - 1))]
+        return int(np.searchsorted(-self._score, -lowest, side="right")) / len(self._score)
+
+
+def plan_for(segment: Segment, question: Question) -> Plan:
+    return segment.aside(RankedPaths).plan(segment, question)
+
+
+def best_pairs(segment: Segment, question: Question) -> tuple[Pairs, bool]:
+    """What the cheapest path found, and whether it is the k best of each event, in order."""
+    if not question.k or not len(question.events):
+        return (EMPTY, EMPTY), True
+    path = segment.aside(RankedPaths).path(segment, question)
+    return path.best(segment, question), path.ordered

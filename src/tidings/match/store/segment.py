@@ -1,0 +1,390 @@
+"""A segment: many subscriptions, packed once, never changed; only the numbers in `died` move.
+
+Subscriptions stand in ascending order of id; a subscription's place is its *ordinal*, so among equal scores the lower ordinal
+is the better id. Clauses stand in order of their owners. Every clause has one *home*, the access path that the planner priced
+lowest, and the home holds the clause's exact predicates too: there is no second copy.
+
+| part       | shape, dtype       | meaning                                                                               |
+|------------|--------------------|---------------------------------------------------------------------------------------|
+| `table`    | n rows             | id and the ranking columns in use (`rows.RANKING`)                                    |
+| `owner`    | c, int32, or None  | ordinal of each clause's subscription, ascending; None when each has the one clause   |
+| `homes`    | name -> structure  | each with the rows of its clauses and `match_batch`                                   |
+| `residues` | clause -> sources  | what is checked last, in Python                                                       |
+| `file`     | str or None        | where a durable topic has written it                                                  |
+| `died`     | n or 0, uint32     | when each subscription was removed, as `change number - born`; ALIVE until then       |
+| `dead`     | int                | how many were removed                                                                 |
+
+A reader that holds change number s sees subscription r iff died[r] > s - born: matching never waits for removals, nor they for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidings._jit import kernel
+from tidings.index.packed.packing import readonly
+from tidings.index.packed.record import Events
+from tidings.match.store.array_files import read_arrays, write_arrays
+from tidings.match.store.event_statistics import Statistics
+from tidings.match.store.planner import HOMES, NEAR, Home, build_homes
+from tidings.match.store.sorted_ids import ABSENT, Names
+from tidings.match.store.subscription_rows import Rows, fields_at
+from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies
+from tidings.model.columns.gather import NO_CLAUSES, clause_of, concat_clauses, gather_clauses
+from tidings.model.door.subscription import Subscription
+from tidings.model.filter.clause import Residue, Values
+from tidings.model.filter.compile import compile_residue
+from tidings.model.filter.linear import Linear, parse_linear
+from tidings.model.values.schema import Schema
+from tidings.rank.nearness import point_of
+
+ALIVE = np.uint32(2**32 - 1)
+NOBODY = np.empty(0, np.uint32)
+"""`died` of a segment from which nothing was removed."""
+NEVER = 2**62
+NO_ORDINAL = np.empty(0, np.int32)
+_NOBODY = readonly(NOBODY)
+Aside = TypeVar("Aside")
+Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+
+class Segment:
+    def __init__(
+        self,
+        schema: Schema,
+        table: pa.Table,
+        homes: Mapping[str, Home],
+        residues: Mapping[int, tuple[str, ...]],
+        owner: NDArray[np.int32] | None,
+        born: int,
+    ) -> None:
+        """`owner` is None when every subscription has one clause, of its own number."""
+        self.schema = schema
+        self.table = table
+        self.homes = dict(homes)
+        self._owner = owner
+        self.born = born
+        self.died = NOBODY
+        self.dead = 0
+        self.file: str | None = None
+        self._asides: dict[Any, Any] = {}
+        self._residue_sources = residues
+        self.names = Names(table["id"].chunk(0) if table["id"].num_chunks else pa.array([], pa.string()))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @classmethod
+    def build(cls, schema: Schema, rows: Rows, statistics: Statistics, born: int) -> Segment:
+        rows = rows.by_id()
+        table = rows.table.combine_chunks()
+        similar = ~np.isnan(column_of(table, "alpha", np.nan))
+        homes = build_homes(
+            schema, rows.clauses, column_of(table, "score", 1.0), similar, near_rows(table, rows.clauses), statistics
+        )
+        owner = rows.clauses.owner
+        single = len(owner) == len(table) and bool((owner == np.arange(len(owner))).all())
+        return cls(schema, table, homes, rows.residues, None if single else owner, born)
+
+    def owner(self, clause: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The subscriptions that clauses belong to."""
+        return self._owner[clause] if self._owner is not None else clause
+
+    @property
+    def clause_count(self) -> int:
+        return sum(len(home) for home in self.homes.values())
+
+    def bury(self, ordinals: NDArray[np.int64] | int, seq: int) -> None:
+        """Subscriptions that are removed by change `seq`."""
+        if not len(self.died):
+            self.died = np.full(len(self), ALIVE)
+        if isinstance(ordinals, int):
+            self.dead += int(self.died[ordinals] == ALIVE)
+        else:
+            self.dead += int(np.count_nonzero(self.died[ordinals] == ALIVE))
+        self.died[ordinals] = seq - self.born
+
+    def is_live(self, ordinals: NDArray[np.int64], snapshot: int) -> NDArray[np.bool_]:
+        return self.died[ordinals] > snapshot - self.born if len(self.died) else np.ones(len(ordinals), np.bool_)
+
+    @cached_property
+    def residues(self) -> dict[int, tuple[Residue, ...]]:
+        return {
+            clause: tuple(compile_residue(self.schema, s) for s in sources) for clause, sources in self._residue_sources.items()
+        }
+
+    @cached_property
+    def score(self) -> NDArray[np.float64]:
+        """Static score by ordinal."""
+        return column_of(self.table, "score", 1.0)
+
+    @cached_property
+    def scored(self) -> bool:
+        """Whether any static score differs from 1."""
+        return "score" in self.table.column_names
+
+    @cached_property
+    def expires(self) -> NDArray[np.int64] | None:
+        return column_of(self.table, "expires", NEVER) if "expires" in self.table.column_names else None
+
+    @cached_property
+    def formulas(self) -> dict[int, Linear]:
+        """Scores that depend on the event, by ordinal."""
+        if "formula" not in self.table.column_names:
+            return {}
+        texts = self.table["formula"].to_pylist()
+        return {row: parse_linear(self.schema, "score", text) for row, text in enumerate(texts) if text is not None}
+
+    @cached_property
+    def ranked(self) -> NDArray[np.bool_] | None:
+        """Whether each subscription has a k or a window; None when nobody has."""
+        given = [self.table[name].is_valid().to_numpy() for name in ("k", "window") if name in self.table.column_names]
+        return np.logical_or.reduce(given) if given else None
+
+    @property
+    def unconditional(self) -> bool:
+        """Whether matching needs nothing beyond the homes."""
+        return not self._residue_sources and self.expires is None
+
+    @property
+    def one_clause_each(self) -> bool:
+        return self._owner is None
+
+    def clauses_of(self, ordinal: int) -> range:
+        """The clauses of a subscription."""
+        if self._owner is None:
+            return range(ordinal, ordinal + 1)
+        first, end = self._owner.searchsorted(np.array((ordinal, ordinal + 1), np.int32))
+        return range(first, end)
+
+    @cached_property
+    def similar(self) -> NDArray[np.int64]:
+        """Ordinals of the similarity subscriptions."""
+        if "alpha" not in self.table.column_names:
+            return np.empty(0, np.int64)
+        return np.flatnonzero(self.table["alpha"].is_valid().to_numpy())
+
+    @cached_property
+    def near(self) -> NDArray[np.int64]:
+        """Ordinals of the subscriptions that are nothing but an ideal point."""
+        return np.sort(self.owner(self.homes[NEAR].packed.row)).astype(np.int64) if NEAR in self.homes else np.empty(0, np.int64)
+
+    def aside(self, kind: Callable[..., Aside], *needs: Any) -> Aside:
+        """What is derived from the segment for one purpose, made when first asked for. Copies of a segment share it, so it may
+        keep nothing that a copy has of its own (`died`)."""
+        if kind not in self._asides:
+            self._asides[kind] = kind(self, *needs)
+        made: Aside = self._asides[kind]
+        return made
+
+    def made_aside(self, kind: type[Aside]) -> Aside | None:
+        """The same if it has been asked for before."""
+        return self._asides.get(kind)
+
+    def subscription(self, vocabularies: Vocabularies, ordinal: int) -> Subscription:
+        clauses = []
+        for row in self.clauses_of(ordinal):
+            name, slot = self.home_of(row)
+            clause = clause_of(self.schema, vocabularies, self.homes[name].clause(slot))
+            clauses.append(replace(clause, residue=self.residues[row]) if row in self._residue_sources else clause)
+        return Subscription(self.names[ordinal], tuple(clauses), **fields_at(self.schema, self.table, ordinal))
+
+    def home_of(self, clause: int) -> tuple[str, int]:
+        """The name of a clause's home, and the slot it has there."""
+        home, slot = self._places[clause].tolist()
+        return [*self.homes][home], slot
+
+    @cached_property
+    def _places(self) -> NDArray[np.int32]:
+        """(home, slot) of each clause; made when first asked for, since matching does not need it."""
+        places = np.empty((self.clause_count, 2), np.int32)
+        for number, home in enumerate(self.homes.values()):
+            places[home.packed.row] = np.stack([np.full(len(home), number), np.arange(len(home))], axis=1)
+        return places
+
+    def find(self, id: str, snapshot: int) -> int:
+        """The ordinal of a live subscription, or ABSENT."""
+        ordinal = self.names.find(id)
+        dead = ordinal != ABSENT and len(self.died) and self.died[ordinal] <= snapshot - self.born
+        return ABSENT if dead else ordinal
+
+    def match(self, events: EventColumns, values: Callable[[int], Values], snapshot: int, near: bool = True) -> Pairs:
+        """(event row, ordinal) of every match of a live subscription, each once, by event and then ordinal.
+
+        `near`: also those that are nothing but an ideal point, which match everything.
+        """
+        homes = [home for name, home in self.homes.items() if near or name != NEAR]
+        found = [home.match_batch(events, self.died, snapshot - self.born) for home in homes]
+        event = np.concatenate([e for e, _ in found]) if found else np.empty(0, np.int32)
+        clause = np.concatenate([c for _, c in found]) if found else np.empty(0, np.int32)
+        if self._residue_sources:
+            event, clause = self._check_residues(event, clause, values)
+        return _distinct(event, self.owner(clause))
+
+    def why_select(self, k: int) -> str | None:
+        """Why the k best must be selected from all matches; None when homes can give them in order of score."""
+        if self._residue_sources:
+            return "some filters have a residue, which is checked after matching"
+        if self.formulas:
+            return "some scores depend on the event"
+        if self.expires is not None:
+            return "some subscriptions expire"
+        return "k is at least the number of subscriptions" if k >= len(self) else None
+
+    def topk(self, events: EventColumns, k: int, snapshot: int) -> Pairs:
+        """(event row, ordinal) of each event's k best, in order of (score desc, ordinal asc), without producing all matches."""
+        died, since = self.died, snapshot - self.born
+        found = [home.topk_batch(events, k, self.score, self._tie, died, since) for home in self.homes.values()]
+        if len(found) == 1:
+            return found[0][0], self.owner(found[0][1])
+        event = np.concatenate([NO_ORDINAL, *(e for e, _ in found)])
+        event, ordinal = _distinct(event, self.owner(np.concatenate([NO_ORDINAL, *(c for _, c in found)])))
+        order = np.lexsort((ordinal, -self.score[ordinal], event))
+        order = order[np.arange(len(order)) - np.searchsorted(event, event) < k]
+        return event[order], ordinal[order]
+
+    @cached_property
+    def _tie(self) -> NDArray[np.int64]:
+        return np.arange(len(self))
+
+    def match_one(self, event: Events, values: Values, snapshot: int) -> NDArray[np.int32]:
+        """Ordinals of the live subscriptions that one event matches, each once, ascending: the short way."""
+        died = readonly(self.died) if len(self.died) else _NOBODY
+        found = [home.match_one(event, 0, died, snapshot - self.born) for home in self.homes.values()]
+        clause = found[0] if len(found) == 1 else np.concatenate(found) if found else NO_ORDINAL
+        if self._residue_sources:
+            clause = clause[[all(r.test(values) for r in self.residues.get(int(c), ())) for c in clause]]
+        return np.unique(self.owner(clause)) if len(clause) > 1 else self.owner(clause)
+
+    def _check_residues(self, event: NDArray[np.int32], clause: NDArray[np.int32], values: Callable[[int], Values]) -> Pairs:
+        kept = np.ones(len(event), np.bool_)
+        for i in np.flatnonzero(np.isin(clause, list(self.residues))):
+            kept[i] = all(residue.test(values(int(event[i]))) for residue in self.residues[int(clause[i])])
+        return event[kept], clause[kept]
+
+    def columns(self) -> ClauseColumns:
+        """All clauses, in order."""
+        if not self.homes:
+            return NO_CLAUSES
+        parts = [home.columns() for home in self.homes.values()]
+        order = np.concatenate([rows for rows, _ in parts])
+        return gather_clauses(concat_clauses([clauses for _, clauses in parts], [0] * len(parts)), np.argsort(order))
+
+    def rows(self) -> Rows:
+        return Rows(self.table, self.columns(), self._residue_sources)
+
+    def live(self, snapshot: int) -> NDArray[np.int64]:
+        """Ordinals of the subscriptions that a reader at `snapshot` sees."""
+        return np.flatnonzero(self.died > snapshot - self.born) if len(self.died) else np.arange(len(self))
+
+    @property
+    def nbytes(self) -> int:
+        return int(
+            self.table.nbytes
+            + sum(home.nbytes for home in self.homes.values())
+            + (0 if self._owner is None else self._owner.nbytes)
+            + self.died.nbytes
+        )
+
+    def check(self) -> None:
+        ids = self.table["id"].to_pylist()
+        assert ids == sorted(set(ids)), "ids ascend and are distinct"
+        assert self.dead == np.count_nonzero(self.died != ALIVE), "the dead are counted"
+        assert self._owner is None or np.all(np.diff(self._owner) >= 0), "owners ascend"
+        members = np.sort(np.concatenate([home.packed.row for home in self.homes.values()])) if self.homes else np.empty(0)
+        assert np.array_equal(members, np.arange(self.clause_count)), "every clause has one home"
+        for home in self.homes.values():
+            home.check()
+
+    def write(self, path: Path) -> None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, self.table.schema) as writer:
+            writer.write_table(self.table)
+        arrays: dict[str, NDArray[Any]] = {"table": np.frombuffer(sink.getvalue(), np.uint8)}
+        if self._owner is not None:
+            arrays["owner"] = self._owner
+        arrays["residues"] = np.frombuffer(json.dumps(list(self._residue_sources.items())).encode(), np.uint8)
+        for name, home in self.homes.items():
+            arrays |= {f"{name}/{part}": array for part, array in home.arrays().items()}
+        write_arrays(
+            path, {"born": self.born, "subscriptions": len(self), "clauses": self.clause_count, "homes": list(self.homes)}, arrays
+        )
+
+    @classmethod
+    def open(cls, schema: Schema, path: Path, *, verify: bool = True) -> Segment:
+        facts, arrays = read_arrays(path, verify=verify)
+        table = pa.ipc.open_file(pa.py_buffer(arrays["table"])).read_all()
+        homes = {}
+        for name in facts["homes"]:
+            parts = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
+            homes[name] = HOMES[name].from_arrays(parts)
+        residues = {clause: tuple(sources) for clause, sources in json.loads(arrays["residues"].tobytes())}
+        return cls(schema, table, homes, residues, arrays.get("owner"), facts["born"])
+
+
+def near_rows(table: pa.Table, clauses: ClauseColumns) -> NDArray[np.bool_]:
+    """Which subscriptions are nothing but an ideal point, as `rank.nearness` says."""
+    near = np.zeros(len(table), np.bool_)
+    if not {"by", "window"} <= set(table.column_names):
+        return near
+    asks = (np.diff(clauses.pred_start) > 0) | (np.diff(clauses.word_start) > 0)
+    asks |= np.isfinite(clauses.box).any(axis=1) | clauses.residue
+    pure = (np.bincount(clauses.owner, minlength=len(table)) == 1) & (np.bincount(clauses.owner, asks, minlength=len(table)) == 0)
+    pure &= table["by"].is_valid().to_numpy() & table["window"].is_valid().to_numpy()
+    for name in ("expires", "alpha"):
+        if name in table.column_names:
+            pure &= table[name].is_null().to_numpy()
+    rows = np.flatnonzero(pure)
+    ks = table["k"].take(pa.array(rows)).to_pylist() if "k" in table.column_names else [None] * len(rows)
+    named = zip(table["by"].take(pa.array(rows)).to_pylist(), ks, strict=True)
+    near[rows] = [point_of(by, k) is not None for by, k in named]
+    return near
+
+
+def column_of(table: pa.Table, name: str, default: Any) -> NDArray[Any]:
+    """A ranking column as an array, `default` where it is null or not there at all."""
+    if name not in table.column_names:
+        return np.full(len(table), default)
+    filled: NDArray[Any] = table[name].combine_chunks().fill_null(default).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def _distinct(event: NDArray[np.int32], owner: NDArray[np.int32]) -> Pairs:
+    """Pairs in order, each once: a subscription of several clauses may have matched by more than one."""
+    if (event[1:] >= event[:-1]).all():
+        kept = distinct_runs(event, owner)
+        return event[:kept], owner[:kept]
+    key = event.astype(np.int64) << 32
+    key |= owner
+    key.sort()
+    if not (key[1:] > key[:-1]).all():
+        key = key[np.concatenate(([True], key[1:] > key[:-1]))]
+    return (key >> 32).astype(np.int32), key.astype(np.int32)
+
+
+@kernel
+def distinct_runs(event: NDArray[np.int32], owner: NDArray[np.int32]) -> int:
+    """Sort the owners of each run of equal events, in place, and drop those that repeat; how many pairs are left."""
+    kept = first = 0
+    while first < event.size:
+        end = first + 1
+        while end < event.size and event[end] == event[first]:
+            end += 1
+        if end - first > 1:
+            owner[first:end].sort()
+        here = event[first]
+        for i in range(first, end):
+            if i == first or owner[i] != owner[i - 1]:
+                event[kept], owner[kept] = here, owner[i]
+                kept += 1
+        first = end
+    return kept

@@ -1,0 +1,149 @@
+"""Similarity subscriptions: near enough in place and words, with the similarity as the score.
+
+They stand in *parts*, each an immutable `SimilarityIndex` (R^t++) with the change at which each of its entries went. What is new
+becomes a part of its own at the next match, together with every part that is not more than twice as large, so there are few parts
+and a subscription is indexed again O(log n) times. A reader holds the parts and a change number, as it does with segments.
+
+The weight of a word (idf) is counted over all similarity clauses when a *generation* begins and stays the same until the next,
+for everyone in it; a word that came since counts as if one clause had it. A generation ends when more than RENEW changes, and more
+than half as many as there are subscriptions, have come: then all is indexed anew. `stats` reports it, `weight` gives a word's.
+
+Predicates other than the box and the words must hold as in any filter, and are checked last. The owner (`Store`) guards it with
+its lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.index.rttree.similarity import SimilarityIndex
+from tidings.model.columns.arrays import EventColumns, Vocabularies, encode_clauses
+from tidings.model.door.subscription import Subscription
+from tidings.model.filter.clause import Values
+from tidings.model.values.schema import Schema
+from tidings.rank.similarity import idf
+
+ALIVE = np.iinfo(np.int64).max
+RENEW = 16
+Found = list[tuple[int, Subscription, float]]
+"""(event row, subscription, similarity)."""
+
+
+class Part:
+    def __init__(
+        self, schema: Schema, vocabularies: Vocabularies, weight: NDArray[np.float64], members: list[Subscription]
+    ) -> None:
+        self.schema = schema
+        pairs = [(s, clause) for s in members for clause in s.clauses]
+        self.owner = [s for s, _ in pairs]
+        self.rest = [clause.others() for _, clause in pairs]
+        self.died = np.full(len(pairs), ALIVE)
+        columns = encode_clauses(schema, vocabularies, [clause for _, clause in pairs], range(len(pairs)))
+        alpha, theta = np.array([s.similarity for s in self.owner], np.float64).reshape(-1, 2).T.copy()
+        self.index = SimilarityIndex.build(columns.box, columns.word_start, columns.word, alpha, theta, weight)
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def match(self, events: EventColumns, values: Callable[[int], Values], seq: int) -> Iterable[tuple[int, Subscription, float]]:
+        for row, number, score in zip(*(part.tolist() for part in self.index.match_batch(events)), strict=True):
+            if self.died[number] > seq and self.rest[number].holds(self.schema, values(row)):
+                yield row, self.owner[number], score
+
+
+class Similar:
+    def __init__(self, schema: Schema, vocabularies: Vocabularies) -> None:
+        self._schema = schema
+        self._vocabularies = vocabularies
+        self.generation = 0
+        self._frequency = np.zeros(0, np.int64)
+        self._clauses = 0
+        self._changes = 0
+        self._live: dict[str, Subscription] = {}
+        self._fresh: dict[str, Subscription] = {}
+        self._parts: tuple[Part, ...] = ()
+        self._place: dict[str, tuple[Part, range]] = {}
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def put(self, seq: int, subscription: Subscription) -> None:
+        """A subscription was set by change `seq`, whether it goes by similarity or, from now on, not."""
+        self.remove(seq, subscription.id)
+        if subscription.similarity is not None:
+            self._live[subscription.id] = self._fresh[subscription.id] = subscription
+            self._changes += 1
+
+    def remove(self, seq: int, id: str) -> None:
+        if self._live.pop(id, None) is None:
+            return
+        self._changes += 1
+        self._fresh.pop(id, None)
+        if id in self._place:
+            part, entries = self._place.pop(id)
+            part.died[entries.start : entries.stop] = seq
+
+    def parts(self) -> tuple[Part, ...]:
+        """Everything in parts, what is new too."""
+        if self._fresh:
+            if not self.generation or self._changes > max(RENEW, len(self._live) // 2):
+                self._begin_generation()
+            else:
+                self._index_fresh()
+        return self._parts
+
+    def _begin_generation(self) -> None:
+        clauses = [clause for s in self._live.values() for clause in s.clauses]
+        codes = [code for clause in clauses for code in self._vocabularies.words.codes(clause.words)]
+        self._frequency = np.bincount(np.array(codes, np.int64), minlength=1)
+        self._clauses, self._changes = len(clauses), 0
+        self.generation += 1
+        self._parts, self._place = (), {}
+        self._fresh = dict(self._live)
+        self._index_fresh()
+
+    def _index_fresh(self) -> None:
+        members, kept = dict(self._fresh), [*self._parts]
+        while kept and len(kept[-1]) <= 2 * len(members):
+            members |= {s.id: s for s in kept.pop().owner if self._live.get(s.id) is s}
+        part = Part(self._schema, self._vocabularies, self._weights(), [*members.values()])
+        first = 0
+        for s in members.values():
+            self._place[s.id] = (part, range(first, first + len(s.clauses)))
+            first += len(s.clauses)
+        self._parts, self._fresh = (*kept, part), {}
+
+    def _weights(self) -> NDArray[np.float64]:
+        """By word, for all words known by now."""
+        frequency = np.zeros(max(len(self._frequency), len(self._vocabularies.words)), np.int64)
+        frequency[: len(self._frequency)] = self._frequency
+        return idf(frequency, self._clauses)
+
+    def weight(self, word: str) -> float:
+        """What a word weighs in this generation."""
+        code = self._vocabularies.words.code(word)
+        seen = self._frequency[code] if 0 <= code < len(self._frequency) else 0
+        return float(idf(np.array([seen]), self._clauses)[0])
+
+    def stats(self) -> dict[str, Any]:
+        return {
+            "generation": self.generation,
+            "subscriptions": len(self._live),
+            "parts": [len(part) for part in self._parts],
+            "idf of clauses": self._clauses,
+            "changes since": self._changes,
+        }
+
+
+def match_parts(parts: tuple[Part, ...], events: EventColumns, values: Callable[[int], Values], seq: int) -> Found:
+    """The matches at change `seq`, each subscription once an event, its best clause counting."""
+    found: dict[tuple[int, str], tuple[int, Subscription, float]] = {}
+    for part in parts:
+        for row, s, score in part.match(events, values, seq):
+            if (row, s.id) not in found or found[row, s.id][2] < score:
+                found[row, s.id] = (row, s, score)
+    return list(found.values())

@@ -1,0 +1,402 @@
+"""Events and subscriptions in bulk: Arrow tables to the arrays that indexes see. No Python per row but for rows that are refused.
+
+A table of subscriptions has `id`, ranking columns (`rankings`), and either predicate columns (`predicates`) or `filter`, CQL2 as
+text or JSON, of which each distinct one is compiled once; null matches every event.
+
+A table of events has a column for each attribute it carries (null is missing), and may have `id`, `time`, `expires`; in a keyed
+topic the key stands for `id` and `deleted` marks tombstones. `arrow_schema` is the form that tidings writes; what else is read:
+
+| type       | written                          | also read                                                       |
+|------------|----------------------------------|-----------------------------------------------------------------|
+| `Number`   | float64                          | any integer, float or decimal                                   |
+| `Category` | string                           | large_string, string_view, dictionary of these                  |
+| `Time`     | timestamp[us, UTC]               | any timestamp (UTC if it has no zone), date, ISO 8601, seconds   |
+| `Place`    | struct<xmin, ymin, xmax, ymax>   | struct<x, y>, lists of 2 or 4 numbers                           |
+| `Words`    | list<string>                     | string, tokenised                                               |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidings.errors import BulkError, EventError, FilterError, SubscriptionError, TidingsError
+from tidings.model.columns.arrays import (
+    MISSING_BOX,
+    ClauseColumns,
+    EventColumns,
+    Vocabularies,
+    encode_clauses,
+    ragged_take,
+    starts,
+    take_clauses,
+)
+from tidings.model.columns.arrow import NONE, Strings, TableReader, Tokens, rows_of
+from tidings.model.columns.gather import decode_clause
+from tidings.model.columns.predicates import PredicateColumns, predicate_columns, read_predicates
+from tidings.model.columns.rankings import FIELDS, Rankings, read_rankings
+from tidings.model.door.event import Event, EventReader
+from tidings.model.door.subscription import Subscription
+from tidings.model.filter.clause import Clause
+from tidings.model.filter.compile import compile_filter
+from tidings.model.values.schema import Category, Number, Place, Schema, Time, Words
+
+Read = TypeVar("Read")
+
+_BLOCK = 256
+_TIMESTAMP = pa.timestamp("us", "UTC")
+_BOX = pa.struct([(corner, pa.float64()) for corner in ("xmin", "ymin", "xmax", "ymax")])
+_ARROW = {Number: pa.float64(), Category: pa.string(), Time: _TIMESTAMP, Place: _BOX, Words: pa.list_(pa.string())}
+
+
+@dataclass(slots=True)
+class EventBatch:
+    """m events. `time` and `expires` in microseconds since 1970-01-01 UTC, NONE for none; `deleted` marks tombstones.
+
+    `table` has the rows that were taken, `rows` are their numbers in the table given; `refused` is (row, sentence) of the others.
+    """
+
+    schema: Schema
+    key: str | None
+    table: pa.Table
+
+    ids: pa.Array
+    columns: EventColumns
+    time: NDArray[np.int64]
+    expires: NDArray[np.int64]
+    deleted: NDArray[np.bool_]
+    rows: NDArray[np.int64]
+    refused: list[tuple[int, str]]
+    _read: _Columns = field(repr=False)
+    _known: int
+    _blocks: dict[int, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def encoded(self, vocabularies: Vocabularies) -> EventColumns:
+        """`columns` in the codes that `vocabularies` has now: made anew if strings came since."""
+        if vocabularies.size != self._known:
+            self._known = vocabularies.size
+            self.columns = self._read.encode(self.schema, vocabularies)
+        return self.columns
+
+    def values(self, row: int) -> dict[str, Any]:
+        """One event's normalised values, for predicates that no index serves; read in blocks, and kept."""
+        block, place = divmod(row, _BLOCK)
+        if block not in self._blocks:
+            rows = np.arange(block * _BLOCK, min((block + 1) * _BLOCK, len(self)))
+            self._blocks[block] = values_from_arrow(self.schema, self.table, rows)
+        return self._blocks[block][place]
+
+    def events(self) -> list[Event]:
+        """The events as objects."""
+        times, expiries = ([None if t == NONE else t for t in column.tolist()] for column in (self.time, self.expires))
+        rows = zip(self.ids.to_pylist(), map(self.values, range(len(self))), times, expiries, self.deleted.tolist(), strict=True)
+        return [Event(*row) for row in rows]
+
+
+def events_from_arrow(
+    schema: Schema, vocabularies: Vocabularies, table: pa.Table | pa.RecordBatch, key: str | None = None, on_error: str = "raise"
+) -> EventBatch:
+    """The table's events; nothing is added to the vocabularies. Bad rows raise one BulkError or are left out (`skip`)."""
+    columns, taken, rows, refused = read_rows(
+        table, EventError, "events", lambda reader: _read_columns(schema, reader, key), on_error
+    )
+    known = vocabularies.size
+    return EventBatch(
+        schema=schema,
+        key=key,
+        table=taken,
+        ids=columns.ids,
+        columns=columns.encode(schema, vocabularies),
+        time=columns.time,
+        expires=columns.expires,
+        deleted=columns.deleted,
+        rows=rows,
+        refused=refused,
+        _read=columns,
+        _known=known,
+    )
+
+
+def read_rows(
+    table: pa.Table | pa.RecordBatch, error: type[TidingsError], what: str, read: Callable[[TableReader], Read], on_error: str
+) -> tuple[Read, pa.Table, NDArray[np.int64], list[tuple[int, str]]]:
+    """What `read` makes of the good rows, these rows, their numbers, and the refused ones. To skip is to read once more."""
+    if on_error not in ("raise", "skip"):
+        raise error(f"on_error is {on_error!r}: 'raise' or 'skip' is accepted")
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    rows = np.arange(len(table))
+    reader = TableReader(table, error)
+    result = read(reader)
+    refused = reader.refused
+    if refused and on_error == "raise":
+        raise BulkError(what, refused)
+    if refused:
+        rows = np.flatnonzero(~reader.bad)
+        table = table.take(rows)
+        result = read(TableReader(table, error))
+    return result, table, rows, refused
+
+
+def arrow_schema(schema: Schema, key: str | None = None) -> pa.Schema:
+    """The columns of a topic's events as tidings writes them."""
+    fields = {"id" if key is None else key: pa.string()}
+    fields |= {name: _ARROW[type(attribute)] for name, attribute in schema.items()}
+    fields |= {"time": _TIMESTAMP, "expires": _TIMESTAMP}
+    return pa.schema(list((fields if key is None else fields | {"deleted": pa.bool_()}).items()))
+
+
+def events_to_arrow(schema: Schema, events: Sequence[Event], key: str | None = None) -> pa.Table:
+    """A table of `arrow_schema`, which reads back as these events."""
+    form = arrow_schema(schema, key)
+    columns: dict[str, list[Any]] = {form.names[0]: [event.id for event in events]}
+    columns |= {name: [event.values.get(name) for event in events] for name in schema if name != key}
+    columns |= {name: [getattr(event, name) for event in events] for name in form.names if name in ("time", "expires", "deleted")}
+    return pa.Table.from_arrays([_column(columns[name], form.field(name).type) for name in form.names], schema=form)
+
+
+def batch_of(schema: Schema, vocabularies: Vocabularies, events: Sequence[Event], key: str | None = None) -> EventBatch:
+    """The batch of events held as objects."""
+    return events_from_arrow(schema, vocabularies, events_to_arrow(schema, events, key), key)
+
+
+def values_from_arrow(schema: Schema, table: pa.Table, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """The normalised values of a few rows of a table that `events_from_arrow` accepts, for predicates that no index serves."""
+    names = [name for name in schema if name in table.column_names]
+    if not names:
+        return [{} for _ in rows]
+    taken = table.select(names).take(rows)
+    reader = EventReader(schema)
+    for place, name in enumerate(names):
+        if isinstance(schema[name], Time):
+            taken = taken.set_column(place, name, _instants(TableReader(taken, EventError).times(name)))
+    return [reader(values).values for values in taken.to_pylist()]
+
+
+def _instants(microseconds: NDArray[np.int64]) -> pa.Array:
+    return pa.array(microseconds, mask=microseconds == NONE).cast(_TIMESTAMP)
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_struct(kind):
+        values = [None if value is None else dict(zip(("xmin", "ymin", "xmax", "ymax"), value, strict=True)) for value in values]
+    elif pa.types.is_list(kind):
+        values = [None if value is None else sorted(value) for value in values]
+    return pa.array(values, kind)
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Validated columns, before any code is asked of a vocabulary."""
+
+    ids: pa.Array
+    time: NDArray[np.int64]
+    expires: NDArray[np.int64]
+    deleted: NDArray[np.bool_]
+    numbers: dict[str, NDArray[np.float64]]
+    categories: dict[str, Strings]
+    place: tuple[NDArray[np.bool_], NDArray[np.float64]] | None
+    words: Tokens | None
+
+    def encode(self, schema: Schema, vocabularies: Vocabularies) -> EventColumns:
+        rows = len(self.ids)
+        value = np.full((rows, len(schema.ranges) + 2), np.nan)
+        for name, column in self.numbers.items():
+            value[:, schema.dimension[name]] = column
+        for name, strings in self.categories.items():
+            value[:, schema.dimension[name]] = strings.table(vocabularies.categories[name].code, np.float64, np.nan)
+        box = np.tile(np.asarray(MISSING_BOX), (rows, 1)) if self.place is None else self.place[1]
+        start, word = np.zeros(rows + 1, np.int64), np.empty(0, np.int32)
+        if self.place is not None:
+            value[self.place[0], -2] = 0.0
+        if self.words is not None:
+            value[self.words.present, -1] = 0.0
+            start, word = self.words.codes(vocabularies.words.codes)
+        return EventColumns(value, box, start, word)
+
+
+def _read_columns(schema: Schema, reader: TableReader, key: str | None) -> _Columns:
+    id_field = EventReader(schema, key).id_field
+    envelope = [id_field, "time", "expires", *(["deleted"] if key is not None else [])]
+    for name in reader.table.column_names:
+        if name not in schema and name not in envelope:
+            raise EventError(f"column {name!r} is unknown: this topic's events have {', '.join([*envelope, *schema])}")
+    rows = len(reader.table)
+    none = np.full(rows, NONE)
+    columns = _Columns(
+        ids=pa.nulls(rows, pa.string()),
+        time=reader.times("time") if "time" in reader else none,
+        expires=reader.times("expires") if "expires" in reader else none,
+        deleted=reader.flags("deleted") if "deleted" in envelope and "deleted" in reader else np.zeros(rows, np.bool_),
+        numbers={},
+        categories={},
+        place=None,
+        words=None,
+    )
+    for name in schema:
+        if name in reader:
+            _read_attribute(schema, reader, name, columns)
+    if id_field in reader:
+        columns.ids = reader.ids(id_field, distinct=key is None, required=key is not None)
+    elif key is not None:
+        raise EventError(f"column {key!r} is missing: it is this topic's key, a column of strings")
+    columns.ids = _with_made_ids(columns.ids)
+    return columns
+
+
+def _read_attribute(schema: Schema, reader: TableReader, name: str, columns: _Columns) -> None:
+    """Read one column. A second Place or Words attribute is validated only: predicates on it read `values_from_arrow`."""
+    attribute = schema[name]
+    if isinstance(attribute, Number):
+        columns.numbers[name] = reader.numbers(name)
+    elif isinstance(attribute, Time):
+        instants = reader.times(name)
+        columns.numbers[name] = np.where(instants == NONE, np.nan, instants)
+    elif isinstance(attribute, Category):
+        columns.categories[name] = reader.strings(name)
+    elif isinstance(attribute, Place):
+        boxes = reader.boxes(name, attribute.plane)
+        columns.place = boxes if name == schema.place else columns.place
+    else:
+        words = reader.words(name, attribute.tokenizer)
+        columns.words = words if name == schema.words else columns.words
+
+
+def _with_made_ids(ids: pa.Array) -> pa.Array:
+    """Random version-4 UUIDs, as 32 hexadecimal digits, for the nulls."""
+    if ids.null_count == 0:
+        return ids
+    raw = np.frombuffer(os.urandom(16 * ids.null_count), np.uint8).reshape(-1, 16).copy()
+    raw[:, 6] = raw[:, 6] & 0x0F | 0x40
+    raw[:, 8] = raw[:, 8] & 0x3F | 0x80
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+    text = digits[np.stack([raw >> 4, raw & 0x0F], axis=2)].reshape(-1)
+    offsets = np.arange(0, len(text) + 1, 32, dtype=np.int32)
+    made = pa.StringArray.from_buffers(ids.null_count, pa.py_buffer(offsets), pa.py_buffer(text))
+    return pc.replace_with_mask(ids, ids.is_null(), made)
+
+
+@dataclass(slots=True)
+class SubscriptionBatch:
+    """n subscriptions; `clauses.owner` is the row here. `table`, `rows` and `refused` as in `EventBatch`.
+
+    `filters` (distinct texts, and which one a row has) and `compiled` (the clauses of each) are of a table with a `filter` column.
+    """
+
+    schema: Schema
+    vocabularies: Vocabularies
+    table: pa.Table
+    ids: pa.Array
+    clauses: ClauseColumns
+    ranking: Rankings
+    filters: Strings | None
+    compiled: list[tuple[Clause, ...]]
+    rows: NDArray[np.int64]
+    refused: list[tuple[int, str]]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def subscriptions_from_arrow(
+    schema: Schema, vocabularies: Vocabularies, table: pa.Table | pa.RecordBatch, on_error: str = "raise"
+) -> SubscriptionBatch:
+    """The table's subscriptions. Bad rows raise one BulkError or are left out (`skip`).
+
+    Strings that are new to the vocabularies are added, once everything else is well.
+    """
+    read, taken, rows, refused = read_rows(
+        table, SubscriptionError, "subscriptions", lambda reader: _read_subscriptions(schema, reader), on_error
+    )
+    return SubscriptionBatch(
+        schema=schema,
+        vocabularies=vocabularies,
+        table=taken,
+        ids=read.ids,
+        clauses=read.encode(schema, vocabularies),
+        ranking=read.ranking,
+        filters=read.filters,
+        compiled=read.compiled,
+        rows=rows,
+        refused=refused,
+    )
+
+
+def subscription_at(batch: SubscriptionBatch, row: int) -> Subscription:
+    """One row as an object."""
+    if batch.filters is None:
+        first, last = np.searchsorted(batch.clauses.owner, [row, row + 1])
+        clauses = tuple(decode_clause(batch.schema, batch.vocabularies, batch.clauses, clause) for clause in range(first, last))
+        source = None
+    else:
+        filter = batch.filters.index[row]
+        clauses, source = ((Clause(),), None) if filter < 0 else (batch.compiled[filter], batch.filters.distinct[filter])
+    return Subscription(id=batch.ids[row].as_py(), clauses=clauses, filter=source, **batch.ranking.at(batch.schema, row))
+
+
+@dataclass(slots=True)
+class _Subscriptions:
+    """Validated columns, before any code is asked of a vocabulary."""
+
+    ids: pa.Array
+    ranking: Rankings
+    predicates: PredicateColumns
+    filters: Strings | None
+    compiled: list[tuple[Clause, ...]]
+
+    def encode(self, schema: Schema, vocabularies: Vocabularies) -> ClauseColumns:
+        if self.filters is None:
+            return self.predicates.encode(schema, vocabularies)
+        # Row -1, no filter, is the one clause that is true, after all others.
+        compiled = [*self.compiled, (Clause(),)]
+        start = starts(np.array([len(clauses) for clauses in compiled], np.int64))
+        distinct = encode_clauses(
+            schema, vocabularies, [clause for clauses in compiled for clause in clauses], [0] * int(start[-1])
+        )
+        filter = np.where(self.filters.index < 0, len(self.compiled), self.filters.index)
+        clause_start, clause = ragged_take(start, filter)
+        return take_clauses(distinct, clause, rows_of(clause_start).astype(np.int32))
+
+
+def _read_subscriptions(schema: Schema, reader: TableReader) -> _Subscriptions:
+    names = reader.table.column_names
+    predicates = predicate_columns(schema)
+    accepted = ["id", "filter", *FIELDS, *predicates, *(f"{name}.weight" for name in schema)]
+    for name in names:
+        if name not in accepted:
+            raise SubscriptionError(f"column {name!r} is unknown: a table of subscriptions has {', '.join(accepted)}")
+    if "id" not in names:
+        raise SubscriptionError("column 'id' is missing: every subscription has an id")
+    if "filter" in names and not set(names).isdisjoint(predicates):
+        both = ", ".join(name for name in names if name in predicates)
+        raise SubscriptionError(f"columns filter and {both} stand in one table: a filter column or predicate columns are accepted")
+    filters, compiled = _read_filters(schema, reader) if "filter" in names else (None, [])
+    columns = read_predicates(schema, reader)
+    ranking = read_rankings(schema, reader)
+    return _Subscriptions(reader.ids("id", distinct=True, required=True), ranking, columns, filters, compiled)
+
+
+def _read_filters(schema: Schema, reader: TableReader) -> tuple[Strings, list[tuple[Clause, ...]]]:
+    """The distinct filters and the clauses of each."""
+    filters = reader.strings("filter")
+    compiled: list[tuple[Clause, ...]] = []
+    sentences: dict[int, str] = {}
+    for number, text in enumerate(filters.distinct):
+        try:
+            compiled.append(tuple(compile_filter(schema, text)))
+        except FilterError as error:
+            compiled.append(())
+            sentences[number] = str(error)
+    if sentences:
+        reader.refuse(np.isin(filters.index, list(sentences)), lambda row: sentences[int(filters.index[row])])
+    return filters, compiled

@@ -1,0 +1,393 @@
+"""Events at the door: from a dict, a CloudEvents 1.0 JSON event, a GeoJSON Feature, or the JSON of any of these, to `Event`.
+
+An event's values take the forms that `schema` lists, once, here; nothing behind this module validates again. A null attribute is
+a missing one. Whatever cannot be read raises EventError: one sentence with the field, the value and what is accepted.
+
+Which form it is: `specversion` marks a CloudEvent (attributes in `data`, id and time from the envelope, every other envelope
+attribute ignored); `"type": "Feature"` marks a GeoJSON Feature (attributes in `properties`, the geometry's box is the first
+Place attribute). A schema that has an attribute of that very name keeps it: `type` then needs a `geometry` beside it.
+
+In a keyed topic the field `key` is the id, and `"deleted": true` makes a tombstone.
+
+Cost: a dict of 20 numbers takes about 4 us.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from tidings.errors import BulkError, EventError, SchemaError, shown
+from tidings.model.filter.clause import Box
+from tidings.model.values.schema import Attribute, Category, Number, Place, Schema, Time
+from tidings.model.values.text import tokenize
+from tidings.model.values.times import parse_time
+from tidings.model.values.vague import Between, Uncertain, check_worlds, read_vague
+
+TEXT_LIMIT = 1_000_000
+"""Most characters that a string of an event may have."""
+
+PLACE_FORMS = "(x, y), (xmin, ymin, xmax, ymax), the same as an object with these names, or a GeoJSON geometry"
+
+_LARGEST = sys.float_info.max
+_PLAIN_NUMBERS = (float, int)
+_VAGUE = (Between, Uncertain)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`values` in the forms of `schema`; `time` and `expires` in microseconds since 1970-01-01 UTC; `deleted` marks a tombstone."""
+
+    id: str
+    values: dict[str, Any]
+    time: int | None = None
+    expires: int | None = None
+    deleted: bool = False
+    vague: bool = False
+    """Whether a value is `Between` or `Uncertain`."""
+
+
+class EventReader:
+    """Reads events of one topic; the tables it needs are made once. `key` is the field that names a keyed topic's objects."""
+
+    def __init__(self, schema: Schema, key: str | None = None) -> None:
+        if key is not None and key in schema and not isinstance(schema[key], Category):
+            raise SchemaError(
+                f"key {key!r} is a {type(schema[key]).__name__} attribute: a key is a Category or no attribute at all"
+            )
+        self.schema = schema
+        self.key = key
+        self.id_field = "id" if key is None else key
+        self._id_alone = [self.id_field]
+        self._numbers = frozenset(name for name, attribute in schema.items() if isinstance(attribute, Number))
+        self._readers = {name: value_reader(name, attribute) for name, attribute in schema.items()}
+
+    def __call__(self, source: object) -> Event:
+        """One event from a mapping, or from JSON text or bytes."""
+        if isinstance(source, str | bytes | bytearray | memoryview):
+            source = parse_json(source)
+        if not isinstance(source, Mapping):
+            raise EventError(f"event {shown(source)} ({type(source).__name__}): an event is an object with named attributes")
+        if "specversion" in source and "specversion" not in self._readers:
+            return self._cloud_event(source)
+        if source.get("type") == "Feature" and ("type" not in self._readers or "geometry" in source):
+            return self._feature(source)
+        return self._plain(source, source.get(self.id_field))
+
+    def batch(self, source: object) -> tuple[list[Event], list[tuple[int, str]]]:
+        """The events of a batch that can be read, and (row, sentence) of those that cannot: see `read_events`."""
+        events, refused = [], []
+        seen: set[str] = set()
+        for row, each in enumerate(_each(source)):
+            try:
+                event = self(each)
+                if self.key is None and event.id in seen:
+                    raise EventError(f"id is {shown(event.id)}, which an earlier row has: an id stands once in a batch")
+            except EventError as error:
+                refused.append((row, str(error)))
+            else:
+                seen.add(event.id)
+                events.append(event)
+        return events, refused
+
+    def _plain(self, source: Mapping[str, Any], event_id: object) -> Event:
+        values = {}
+        others = []
+        vague = False
+        numbers, readers = self._numbers, self._readers
+        for name, value in source.items():
+            if name in numbers and value.__class__ in _PLAIN_NUMBERS and -_LARGEST <= value <= _LARGEST:
+                values[name] = float(value)
+            elif name not in readers:
+                others.append(name)
+            elif value is not None:
+                values[name] = made = readers[name](value)
+                vague = vague or made.__class__ in _VAGUE
+        if vague:
+            check_worlds(values)
+            return replace(self._with_envelope(source, others, event_id, values), vague=True)
+        if not others or others == self._id_alone:
+            return Event(self._id(event_id), values)
+        return self._with_envelope(source, others, event_id, values)
+
+    def _with_envelope(self, source: Mapping[str, Any], others: list[str], event_id: object, values: dict[str, Any]) -> Event:
+        time = expires = None
+        deleted = False
+        for name in others:
+            value = source[name]
+            if name == self.id_field:
+                continue
+            if name == "time":
+                time = read_time("time", value)
+            elif name == "expires":
+                expires = read_time("expires", value)
+            elif name == "deleted" and self.key is not None:
+                deleted = self._deleted(value)
+            else:
+                raise self._unknown(name, value)
+        return Event(self._id(event_id), values, time, expires, deleted)
+
+    def _cloud_event(self, source: Mapping[str, Any]) -> Event:
+        if source["specversion"] != "1.0":
+            raise EventError(f"specversion is {shown(source['specversion'])}: CloudEvents '1.0' is accepted")
+        data = _base64_object(source["data_base64"]) if "data_base64" in source else source.get("data")
+        data = {} if data is None else data
+        if isinstance(data, str):
+            data = parse_json(data)
+        if not isinstance(data, Mapping):
+            raise EventError(f"data is {shown(data)}: the data of a CloudEvent is an object with the event's attributes")
+        envelope = {name: source[name] for name in ("time", "expires") if source.get(name) is not None}
+        event_id = source.get("id") if self.key is None else data.get(self.key)
+        return self._plain({**data, **envelope}, event_id)
+
+    def _feature(self, source: Mapping[str, Any]) -> Event:
+        properties = source.get("properties")
+        if properties is None:
+            properties = {}
+        if not isinstance(properties, Mapping):
+            raise EventError(
+                f"properties is {shown(properties)}: the properties of a Feature are an object with the event's attributes"
+            )
+        geometry = source.get("geometry")
+        if geometry is not None:
+            if self.schema.place is None:
+                raise EventError(f"geometry is {shown(geometry)}: this topic has no Place attribute to take it")
+            if properties.get(self.schema.place) is not None:
+                raise EventError(f"{self.schema.place} stands in properties and geometry gives it too: one of the two is accepted")
+            properties = {**properties, self.schema.place: geometry}
+        named = properties.get(self.id_field)
+        if self.key is not None and named is not None:
+            return self._plain(properties, named)
+        return self._plain(properties, named if source.get("id") is None else source["id"])
+
+    def _id(self, value: object) -> str:
+        if value is None:
+            if self.key is not None:
+                raise EventError(f"{self.key} is missing: it is this topic's key, a string that is not empty")
+            return uuid.uuid4().hex
+        return read_id(self.id_field, value)
+
+    def _deleted(self, value: object) -> bool:
+        if isinstance(value, bool):
+            return value
+        raise EventError(f"deleted is {shown(value)}: true or false is accepted")
+
+    def _unknown(self, name: object, value: object) -> EventError:
+        known = ", ".join([self.id_field, *self.schema, "time", "expires", *(["deleted"] if self.key is not None else [])])
+        return EventError(f"attribute {shown(name)} (with value {shown(value)}) is unknown: this topic's events have {known}")
+
+
+def read_event(schema: Schema, source: object, key: str | None = None) -> Event:
+    return EventReader(schema, key)(source)
+
+
+def read_events(schema: Schema, source: object, key: str | None = None) -> list[Event]:
+    """Events of an iterable of single ones, a JSON array (so a CloudEvents batch), a GeoJSON FeatureCollection, or NDJSON text.
+
+    BulkError reports the rows that cannot be read, all together; an id that stands twice is one of them unless the topic is keyed.
+    """
+    events, refused = EventReader(schema, key).batch(source)
+    if refused:
+        raise BulkError("events", refused)
+    return events
+
+
+def parse_json(text: str | bytes | bytearray | memoryview) -> Any:
+    """The JSON value of `text`; EventError gives the byte where it breaks."""
+    text = text if isinstance(text, str) else _decode(bytes(text))
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        offset = len(text[: error.pos].encode("utf-8", "surrogatepass"))
+        near = shown(text[max(0, error.pos - 20) : error.pos + 20])
+        raise EventError(f"broken JSON at byte {offset}, near {near}: {error.msg}") from None
+    except RecursionError:
+        raise EventError("broken JSON: nested too deeply; an event is an object with named attributes") from None
+    except ValueError as error:
+        raise EventError(f"broken JSON: {error}") from None
+
+
+def _each(source: object) -> Iterator[object]:
+    if isinstance(source, bytes | bytearray | memoryview):
+        source = _decode(bytes(source))
+    if isinstance(source, str):
+        source = _parse_batch(source)
+    if isinstance(source, Mapping):
+        if source.get("type") == "FeatureCollection" and isinstance(source.get("features"), list):
+            return iter(source["features"])
+        return iter((source,))
+    if isinstance(source, Iterable):
+        return iter(source)
+    raise EventError(f"events {shown(source)}: a list of events, a FeatureCollection or NDJSON text is accepted")
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise EventError(f"broken JSON at byte {error.start}: not UTF-8") from None
+
+
+def _parse_batch(text: str) -> object:
+    """One JSON value, or NDJSON: text whose first line is a whole object and not the last."""
+    head, _, tail = text.strip().partition("\n")
+    if head.startswith("{") and head.rstrip().endswith("}") and tail:
+        return [line for line in text.split("\n") if line.strip()]
+    return parse_json(text)
+
+
+def _base64_object(data: object) -> Any:
+    try:
+        return parse_json(base64.b64decode(data, validate=True))  # type: ignore[arg-type]
+    except (binascii.Error, TypeError, ValueError):
+        raise EventError(f"data_base64 is {shown(data)}: base64 of a JSON object is accepted") from None
+
+
+def value_reader(name: str, attribute: Attribute) -> Callable[[Any], Any]:
+    """The function that takes a value of `attribute` to its one form, or raises EventError."""
+    if isinstance(attribute, Number):
+        return lambda value: read_vague(name, value, read_number, True) or read_number(name, value)
+    if isinstance(attribute, Category):
+        return lambda value: read_text(name, value) if isinstance(value, str) else _category(name, value)
+    if isinstance(attribute, Time):
+        return lambda value: read_vague(name, value, read_time, True) or read_time(name, value)
+    if isinstance(attribute, Place):
+        return lambda value: read_place(name, value, attribute.plane)
+    return lambda value: read_words(name, value, attribute.tokenizer)
+
+
+def _category(name: str, value: Any) -> Any:
+    return read_vague(name, value, read_text, False) or read_text(name, value)
+
+
+def read_number(name: str, value: Any) -> float:
+    if isinstance(value, int | float | np.integer | np.floating | Decimal) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (OverflowError, ValueError):
+            number = math.nan
+        if math.isfinite(number):
+            return number
+    raise EventError(f"{name} is {shown(value)}: a finite number is accepted")
+
+
+def read_text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise EventError(f"{name} is {shown(value)}: a string is accepted")
+    if len(value) > TEXT_LIMIT:
+        raise EventError(f"{name} is a string of {len(value)} characters: at most {TEXT_LIMIT} are accepted")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise EventError(f"{name} is {shown(value)}: a string of Unicode characters is accepted, and half a surrogate pair is none")
+    return value
+
+
+def read_id(name: str, value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise EventError(f"{name} is {shown(value)}: a string that is not empty is accepted")
+    return read_text(name, value)
+
+
+def read_time(name: str, value: object) -> int | None:
+    if value is None:
+        return None
+    try:
+        return parse_time(value)
+    except ValueError as error:
+        raise EventError(f"{name}: {error}") from None
+
+
+def read_words(name: str, value: object, tokenizer: str) -> frozenset[str]:
+    if isinstance(value, str):
+        return tokenize(read_text(name, value), tokenizer)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list | tuple | set | frozenset) or not all(isinstance(word, str) for word in value):
+        raise EventError(f"{name} is {shown(value)}: a string or a list of strings is accepted")
+    if sum(map(len, value)) > TEXT_LIMIT:
+        raise EventError(f"{name} has words of {sum(map(len, value))} characters: at most {TEXT_LIMIT} are accepted")
+    return tokenize([read_text(name, word) for word in value], tokenizer)
+
+
+_OBJECT_FORMS = (("x", "y"), ("xmin", "ymin", "xmax", "ymax"))
+_POINT = frozenset(_OBJECT_FORMS[0])
+
+
+def read_place(name: str, value: Any, plane: bool) -> Box:
+    """The box of a place in any of its forms, within longitude and latitude unless it lies on a plane."""
+    if value.__class__ is dict and value.keys() == _POINT:
+        value = (value["x"], value["y"])
+    if isinstance(value, tuple | list) and len(value) == 2:
+        x, y = value
+        if not (x.__class__ is y.__class__ is float and -_LARGEST <= x <= _LARGEST and -_LARGEST <= y <= _LARGEST):
+            x, y = read_number(f"{name}.x", x), read_number(f"{name}.y", y)
+        box = (x, y, x, y)
+    else:
+        box = _other_box(name, value)
+        if box[0] > box[2] or box[1] > box[3]:
+            raise _inverted(name, box, plane)
+    if not plane and not (box[0] >= -180.0 and box[2] <= 180.0 and box[1] >= -90.0 and box[3] <= 90.0):
+        raise EventError(
+            f"{name} is {shown(value)}: longitude from -180 to 180 and latitude from -90 to 90 are accepted, in this order"
+        )
+    return box
+
+
+def _inverted(name: str, box: Box, plane: bool) -> EventError:
+    if not plane and box[0] > box[2] and box[1] <= box[3]:
+        return EventError(
+            f"{name} is {box}: a box across the 180th meridian (xmin > xmax) is not accepted here; give each side its own"
+        )
+    return EventError(f"{name} is {box}: a box has xmin <= xmax and ymin <= ymax")
+
+
+def _other_box(name: str, value: object) -> Box:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        if "type" in value:
+            return _geometry_box(name, value)
+        for form in _OBJECT_FORMS:
+            if value.keys() == set(form):
+                value = [value[part] for part in form]
+                break
+    if not isinstance(value, tuple | list) or len(value) not in (2, 4):
+        raise EventError(f"{name} is {shown(value)}: {PLACE_FORMS} is accepted")
+    first, second, *rest = (read_number(name, part) for part in value)
+    return (first, second, *rest) if rest else (first, second, first, second)  # type: ignore[return-value]
+
+
+def _geometry_box(name: str, geometry: Mapping[str, Any]) -> Box:
+    """The bounding box of a GeoJSON geometry, however deeply its positions are nested."""
+    xs, ys = [], []
+    todo: list[Any] = [geometry]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Mapping):
+            inner = part.get("geometries" if part.get("type") == "GeometryCollection" else "coordinates")
+            if not isinstance(inner, list | tuple):
+                raise EventError(f"{name} is {shown(geometry)}: {PLACE_FORMS} is accepted")
+            todo.append(inner)
+        elif isinstance(part, list | tuple) and part and not isinstance(part[0], list | tuple | Mapping):
+            if len(part) < 2:
+                raise EventError(f"{name} has the position {shown(part)}: a position is two numbers or more")
+            xs.append(read_number(f"{name}.x", part[0]))
+            ys.append(read_number(f"{name}.y", part[1]))
+        elif isinstance(part, list | tuple):
+            todo.extend(part)
+        else:
+            raise EventError(f"{name} has the coordinates {shown(part)}: a position is two numbers or more")
+    if not xs:
+        raise EventError(f"{name} is {shown(geometry)}: a geometry has a position at least")
+    return (min(xs), min(ys), max(xs), max(ys))

@@ -1,0 +1,283 @@
+"""Subscriptions at the door: from Python arguments or JSON to `Subscription`, and to and from the registry's records.
+
+Whatever cannot be accepted raises SubscriptionError: one sentence with the field, the value and what is accepted. A filter that no
+event can satisfy is accepted with a NeverMatchesWarning and has no clauses.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tidings.errors import EventError, FilterError, NeverMatchesWarning, SubscriptionError, shown
+from tidings.model.door.event import parse_json, read_id, read_number, read_text, read_time
+from tidings.model.filter.clause import Clause, Values
+from tidings.model.filter.compile import compile_filter, compile_residue
+from tidings.model.filter.linear import Linear, parse_linear
+from tidings.model.filter.operands import compile_number
+from tidings.model.values.schema import Schema
+from tidings.model.values.window import Window, parse_window
+
+LARGEST_K = 2**31 - 1
+_written = json.JSONEncoder(check_circular=False).encode
+"""What compiled is a tree, so there is no circle to look for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """`filter` is the source (CQL2 text or JSON), None if the clauses came as columns. `similarity` is (alpha, theta).
+
+    The score of a match is `score`, plus `terms` (coefficient by attribute) for a score that depends on the event; `score_source`
+    is then its text. `k` None lets every match through; `by` is the relevance, None the score; `error` is the probability sigma
+    that the bounded queue may err, None exact. `expires` and `since`, when a topic took it in, are in microseconds since
+    1970-01-01 UTC.
+    """
+
+    id: str
+    clauses: tuple[Clause, ...]
+    filter: str | None = None
+    score: float = 1.0
+    terms: Mapping[str, float] = field(default_factory=dict)
+    score_source: str | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+    similarity: tuple[float, float] | None = None
+    k: int | None = None
+    window: Window | None = None
+    by: str | None = None
+    expires: int | None = None
+    owner: str | None = None
+    error: float | None = None
+    since: int | None = None
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether a list of its own decides what it hears."""
+        return self.k is not None or self.window is not None
+
+    def with_clauses(self, clauses: tuple[Clause, ...]) -> Subscription:
+        """The same with these clauses, whatever the filter was. By place, since subscribers move all the time."""
+        ranking = (self.score, self.terms, self.score_source, self.weights, self.similarity, self.k, self.window)
+        return Subscription(self.id, clauses, None, *ranking, self.by, self.expires, self.owner, self.error, self.since)
+
+    def score_of(self, values: Values) -> float:
+        return Linear(self.score, self.terms)(values)
+
+
+def make_subscription(schema: Schema, id: object, filter: object = None, **ranking: object) -> Subscription:
+    """A subscription from Python arguments; `filter` None matches every event."""
+    try:
+        name = read_id("id", id)
+    except EventError as error:
+        raise SubscriptionError(str(error)) from None
+    source, clauses = _read_filter(schema, filter)
+    return Subscription(id=name, clauses=clauses, filter=source, **read_ranking(schema, ranking))
+
+
+def read_subscription(schema: Schema, source: object) -> Subscription:
+    """A subscription from a mapping or its JSON: `{"id": "ann", "filter": "price < 500", "k": 5}`."""
+    if isinstance(source, str | bytes | bytearray):
+        try:
+            source = parse_json(source)
+        except EventError as error:
+            raise SubscriptionError(str(error)) from None
+    if not isinstance(source, Mapping):
+        raise SubscriptionError(f"subscription {shown(source)} ({type(source).__name__}): an object with id and filter is accepted")
+    fields = dict(source)
+    return make_subscription(schema, fields.pop("id", None), fields.pop("filter", None), **fields)
+
+
+def read_ranking(schema: Schema, ranking: Mapping[str, object]) -> dict[str, Any]:
+    """The fields of `Subscription` that `ranking` sets, validated; None leaves a field at its default."""
+    fields: dict[str, Any] = {}
+    for name, value in ranking.items():
+        reader = _READERS.get(name)
+        if reader is None:
+            known = ", ".join(["id", "filter", *_READERS])
+            raise SubscriptionError(f"field {shown(name)} (with value {shown(value)}) is unknown: a subscription has {known}")
+        if value is not None:
+            try:
+                fields |= reader(schema, value)
+            except EventError as error:
+                raise SubscriptionError(str(error)) from None
+    return fields
+
+
+def changed(schema: Schema, subscription: Subscription, changes: Mapping[str, object]) -> Subscription:
+    """The subscription with these fields set anew; None puts a field back to its default."""
+    fields = dict(changes)
+    if "id" in fields:
+        raise SubscriptionError(
+            f"id is {shown(fields['id'])}: a subscription keeps its id {subscription.id!r}; subscribe under the new one"
+        )
+    replaced: dict[str, Any] = {}
+    if "filter" in fields:
+        replaced["filter"], replaced["clauses"] = _read_filter(schema, fields.pop("filter"))
+    defaults = Subscription("", ())
+    ranking = read_ranking(schema, fields)
+    replaced |= {name: getattr(defaults, name) for name, value in fields.items() if value is None}
+    if "score" in fields and fields["score"] is None:
+        replaced |= {"terms": {}, "score_source": None}
+    return replace(subscription, **replaced, **ranking)
+
+
+def to_record(subscription: Subscription) -> dict[str, Any]:
+    """The subscription as JSON can carry it. Clauses are compiled again from the filter; without one they are written out."""
+    record: dict[str, Any] = {"id": subscription.id}
+    if subscription.filter is not None:
+        record["filter"] = subscription.filter
+    else:
+        record["clauses"] = [clause_to_record(clause) for clause in subscription.clauses]
+    record["score"] = subscription.score if subscription.score_source is None else subscription.score_source
+    plain = {name: getattr(subscription, name) for name in ("k", "by", "expires", "owner", "error", "since")}
+    plain["weights"] = dict(subscription.weights) or None
+    plain["similarity"] = None if subscription.similarity is None else list(subscription.similarity)
+    plain["window"] = None if subscription.window is None else str(subscription.window)
+    return record | {name: value for name, value in plain.items() if value is not None}
+
+
+def from_record(schema: Schema, record: Mapping[str, Any]) -> Subscription:
+    """The inverse of `to_record`."""
+    fields = dict(record)
+    name, expires, clauses = fields.pop("id"), fields.pop("expires", None), fields.pop("clauses", None)
+    since = fields.pop("since", None)
+    source = fields.pop("filter", None)
+    if clauses is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NeverMatchesWarning)
+            source, compiled = _read_filter(schema, source)
+    else:
+        compiled = tuple(clause_from_record(schema, clause) for clause in clauses)
+    return Subscription(id=name, clauses=compiled, filter=source, expires=expires, since=since, **read_ranking(schema, fields))
+
+
+def clause_to_record(clause: Clause) -> dict[str, Any]:
+    """A clause, its empty parts left out; null is an open end of a range, a residue is its source."""
+    ranges = {name: [_bounded(lo), _bounded(hi)] for name, (lo, hi) in clause.ranges.items()}
+    record = {
+        "ranges": ranges,
+        "within": {name: sorted(strings) for name, strings in clause.within.items()},
+        "without": {name: sorted(strings) for name, strings in clause.without.items()},
+        "nulls": sorted(clause.nulls),
+        "present": sorted(clause.present),
+        "box": None if clause.box is None else [_bounded(end) for end in clause.box],
+        "words": sorted(clause.words),
+        "residue": [residue.source for residue in clause.residue],
+    }
+    return {name: part for name, part in record.items() if part}
+
+
+def clause_from_record(schema: Schema, record: Mapping[str, Any]) -> Clause:
+    ranges = {name: (_open(lo, -math.inf), _open(hi, math.inf)) for name, (lo, hi) in record.get("ranges", {}).items()}
+    box = record.get("box")
+    return Clause(
+        ranges=ranges,
+        within={name: frozenset(strings) for name, strings in record.get("within", {}).items()},
+        without={name: frozenset(strings) for name, strings in record.get("without", {}).items()},
+        nulls=frozenset(record.get("nulls", ())),
+        present=frozenset(record.get("present", ())),
+        box=None
+        if box is None
+        else (_open(box[0], -math.inf), _open(box[1], -math.inf), _open(box[2], math.inf), _open(box[3], math.inf)),
+        words=frozenset(record.get("words", ())),
+        residue=tuple(compile_residue(schema, source) for source in record.get("residue", ())),
+    )
+
+
+def _bounded(end: float) -> float | None:
+    return None if math.isinf(end) else end
+
+
+def _open(end: float | None, otherwise: float) -> float:
+    return otherwise if end is None else end
+
+
+def _read_filter(schema: Schema, filter: object) -> tuple[str | None, tuple[Clause, ...]]:
+    if filter is None:
+        return None, (Clause(),)
+    if not isinstance(filter, str | Mapping):
+        raise SubscriptionError(f"filter is {shown(filter)}: CQL2 as text or as a JSON object is accepted")
+    clauses = tuple(compile_filter(schema, filter))
+    return filter if isinstance(filter, str) else _written(filter), clauses
+
+
+def _score(schema: Schema, value: object) -> dict[str, Any]:
+    if not isinstance(value, str):
+        return {"score": read_bounded("score", value), "terms": {}, "score_source": None}
+    linear = parse_linear(schema, "score", value)
+    return {"score": linear.base, "terms": linear.coefficients, "score_source": value if linear.coefficients else None}
+
+
+def _weights(schema: Schema, value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SubscriptionError(f"weights is {shown(value)}: an object with a number of 0 or more for each attribute is accepted")
+    for name in value:
+        if name not in schema:
+            raise SubscriptionError(f"weights names {shown(name)}: the attributes of this topic are {', '.join(schema)}")
+    return {"weights": {name: read_bounded(f"weights.{name}", weight, 0.0) for name, weight in value.items()}}
+
+
+def _similarity(schema: Schema, value: object) -> dict[str, Any]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise SubscriptionError(f"similarity is {shown(value)}: (alpha, theta), two numbers from 0 to 1, is accepted")
+    return {
+        "similarity": (read_bounded("similarity.alpha", value[0], 0.0, 1.0), read_bounded("similarity.theta", value[1], 0.0, 1.0))
+    }
+
+
+def read_k(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value <= LARGEST_K:
+        raise SubscriptionError(f"k is {shown(value)}: a whole number from 0 to {LARGEST_K} is accepted")
+    return int(value)
+
+
+def _by(schema: Schema, value: object) -> dict[str, Any]:
+    """An expression, kept as text; or an object, kept as its JSON, which `rank.relevance` reads and may refuse."""
+    if isinstance(value, Mapping):
+        return {"by": json.dumps(value)}
+    refusal = f"by is {shown(value)}: an expression as '-price' or an object as {{'near': ...}} is accepted"
+    if not isinstance(value, str):
+        raise SubscriptionError(refusal)
+    if not value.lstrip().startswith("{"):
+        try:
+            compile_number(schema, value)
+        except FilterError as error:
+            raise SubscriptionError(f"{refusal} ({error})") from None
+    return {"by": value}
+
+
+def _error(schema: Schema, value: object) -> dict[str, Any]:
+    sigma = read_bounded("error", value, 0.0, 1.0)
+    if sigma in (0.0, 1.0):
+        raise SubscriptionError(f"error is {shown(value)}: a number above 0 and below 1 is accepted")
+    return {"error": sigma}
+
+
+def read_bounded(name: str, value: object, lo: float = -math.inf, hi: float = math.inf) -> float:
+    try:
+        number = read_number(name, value)
+    except EventError:
+        number = math.nan
+    if not lo <= number <= hi:
+        least = "a finite number" if lo == -math.inf else f"a finite number of {lo:g} or more"
+        accepted = least if hi == math.inf else f"a number from {lo:g} to {hi:g}"
+        raise SubscriptionError(f"{name} is {shown(value)}: {accepted} is accepted")
+    return number
+
+
+_READERS: dict[str, Callable[[Schema, object], dict[str, Any]]] = {
+    "score": _score,
+    "weights": _weights,
+    "similarity": _similarity,
+    "k": lambda schema, value: {"k": read_k(value)},
+    "window": lambda schema, value: {"window": parse_window(value)},
+    "by": _by,
+    "expires": lambda schema, value: {"expires": read_time("expires", value)},
+    "owner": lambda schema, value: {"owner": read_text("owner", value)},
+    "error": _error,
+}

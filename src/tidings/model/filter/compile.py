@@ -1,0 +1,290 @@
+"""CQL2 -> clauses. `docs/filters.md` tells the language; this tells how it is compiled.
+
+The tree is put into disjunctive normal form with NOT at the leaves, which is exact in CQL2's three-valued logic. A leaf on one
+Number or Time is a list of closed intervals and its negation their complement; on a Category it is a set of values or its
+complement; on the first Place a box; on the first Words required words. What has no such form is a residue beside whatever part
+of it an index can serve.
+
+A leaf that splits into several clauses (`<>`, IN on numbers, A_OVERLAPS) multiplies the whole. When the limit is passed such leaves
+are compiled once more, each into one clause: their hull for the index, themselves as residue. Beyond the limit even so, the
+filter is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from tidings.errors import FilterError, NeverMatchesWarning, shown
+from tidings.model.filter import spatial, temporal
+from tidings.model.filter.clause import Clause, Residue, above, below
+from tidings.model.filter.conjunction import plain_filter, plain_part
+from tidings.model.filter.normal_form import EVERYTHING, TooManyClauses, conjoin_all, disjoin_all
+from tidings.model.filter.operands import NUMBER, TEXT, TIME, Operand, comparable, operand
+from tidings.model.filter.residue import (
+    ARRAY_INVERSE,
+    arguments,
+    attribute_of,
+    compared,
+    compile_residue,
+    is_day,
+    like_pieces,
+    predicate,
+    property_name,
+    read_place,
+    read_words,
+    residue_of,
+)
+from tidings.model.filter.syntax import Node, parse_filter
+from tidings.model.values.schema import Place, Schema, Time, Words
+
+__all__ = ["compile_filter", "compile_residue"]
+
+Span = tuple[float, float]
+_FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+CLAUSE_LIMIT = 64
+
+
+def compile_filter(schema: Schema, source: str | Mapping[str, Any], limit: int = CLAUSE_LIMIT) -> list[Clause]:
+    """The clauses of a filter, any of which an event must satisfy. None at all, and a NeverMatchesWarning, when no event can."""
+    if isinstance(source, Mapping) and (whole := plain_filter(schema, source)) is not None:
+        return [whole]
+    tree = parse_filter(source)
+    try:
+        clauses = _Compiler(schema, limit, split=True).clauses(tree, False)
+    except TooManyClauses:
+        try:
+            clauses = _Compiler(schema, limit, split=False).clauses(tree, False)
+        except TooManyClauses:
+            raise FilterError(
+                f"the filter needs more than {limit} clauses when its ORs are multiplied out: split it into several"
+            ) from None
+    if not clauses:
+        warnings.warn(f"the filter {shown(source)} can never match", NeverMatchesWarning, stacklevel=2)
+    return clauses
+
+
+class _Compiler:
+    def __init__(self, schema: Schema, limit: int, split: bool) -> None:
+        self.schema, self.limit, self.split = schema, limit, split
+
+    @property
+    def indexed(self) -> set[str | None]:
+        return {*self.schema.ranges, self.schema.place, self.schema.words}
+
+    def clauses(self, node: Node, negated: bool) -> list[Clause]:
+        if isinstance(node, bool):
+            return [EVERYTHING] if node is not negated else []
+        if not isinstance(node, dict) or "op" not in node:
+            raise FilterError(f"{_named(node)} is not a predicate: a comparison or an operator is accepted")
+        op = node["op"]
+        if op == "not":
+            return self.clauses(arguments(node, 1)[0], not negated)
+        if op in ("and", "or"):
+            return self._connected(op, node["args"], negated)
+        return self._leaf(op, node, negated)
+
+    def _connected(self, op: str, args: list[Node], negated: bool) -> list[Clause]:
+        plain, others = plain_part(self.schema, args) if op == "and" and not negated else ([EVERYTHING], args)
+        parts = [self.clauses(arg, negated) for arg in others]
+        if (op == "and") is not negated:
+            return conjoin_all(self.schema, [plain, *parts], self.limit) if parts else plain
+        return disjoin_all(parts, self.limit)
+
+    def _leaf(self, op: str, node: Node, negated: bool) -> list[Clause]:
+        if op in _FLIPPED:
+            return self._comparison(op, node, negated)
+        if op == "in":
+            return self._in(node, negated)
+        if op == "between":
+            return self._between(node, negated)
+        if op == "isNull":
+            return self._is_null(node, negated)
+        if op == "like":
+            return self._like(node, negated)
+        if op in ARRAY_INVERSE:
+            return self._words(op, node, negated)
+        if op in spatial.INVERSE:
+            return self._place(op, node, negated)
+        if op in temporal.INVERSE:
+            return self._time(op, node, negated)
+        return self._residue(node, negated)
+
+    def _comparison(self, op: str, node: Node, negated: bool) -> list[Clause]:
+        left_node, right_node = arguments(node, 2)
+        left, right = comparable(operand(self.schema, left_node, op), operand(self.schema, right_node, op), op)
+        if left.constant and right.constant:
+            return [EVERYTHING] if compared(op, left, right)[1]({}) is not negated else []
+        if left.constant:
+            left, right, op = right, left, _FLIPPED[op]
+        if left.name is None or not right.constant:
+            return self._residue(node, negated)
+        if negated:
+            op = _NEGATED[op]
+        return self._compared(left, op, right.value({}), node, negated)
+
+    def _compared(self, left: Operand, op: str, value: Any, node: Node, negated: bool) -> list[Clause]:
+        name = left.name
+        assert name is not None
+        if left.kind == NUMBER:
+            return self._spans(name, _number_spans(op, value), node, negated)
+        if left.kind == TIME:
+            return self._spans(name, temporal.in_microseconds(temporal.compared_spans(op, value)), node, negated)
+        if op == "=":
+            return [Clause(within={name: frozenset((value,))})]
+        if op == "<>":
+            return [Clause(without={name: frozenset((value,))})]
+        return self._residue(node, negated)
+
+    def _between(self, node: Node, negated: bool) -> list[Clause]:
+        value, low, high = (operand(self.schema, arg, "between") for arg in arguments(node, 3))
+        value, low = comparable(value, low, "between")
+        value, high = comparable(value, high, "between")
+        if value.name is None or not (low.constant and high.constant) or value.kind == TEXT:
+            return self._residue(node, negated)
+        first, last = low.value({}), high.value({})
+        if value.kind == TIME:
+            spans = temporal.in_microseconds([(first[0], last[1])])
+        else:
+            spans = [(first, last)] if first <= last else []
+        return self._spans(value.name, self._complement(value.name, spans) if negated else spans, node, negated)
+
+    def _in(self, node: Node, negated: bool) -> list[Clause]:
+        value_node, items = arguments(node, 2)
+        value = operand(self.schema, value_node, "in")
+        if value.name is None or not isinstance(items, list):
+            return self._residue(node, negated)
+        others = [comparable(value, operand(self.schema, item, "in"), "in")[1] for item in items]
+        if not all(other.constant for other in others):
+            return self._residue(node, negated)
+        constants = [other.value({}) for other in others]
+        if value.kind == TEXT:
+            strings = {value.name: frozenset(constants)}
+            return [Clause(without=strings) if negated else Clause(within=strings)] if constants or negated else []
+        spans = temporal.in_microseconds(constants) if value.kind == TIME else [(c, c) for c in constants]
+        spans = _united(spans)
+        return self._spans(value.name, self._complement(value.name, spans) if negated else spans, node, negated)
+
+    def _is_null(self, node: Node, negated: bool) -> list[Clause]:
+        name = frozenset((property_name(self.schema, node),))
+        if not name <= self.indexed:
+            return [Clause(residue=(residue_of(self.schema, node, negated),))]
+        return [Clause(present=name) if negated else Clause(nulls=name)]
+
+    def _like(self, node: Node, negated: bool) -> list[Clause]:
+        value, pattern = arguments(node, 2)
+        if isinstance(pattern, str) and "\\" not in pattern and "_" not in pattern and len(like_pieces(pattern)) == 1:
+            return self._comparison("=", {"op": "=", "args": [value, pattern]}, negated)
+        return self._residue(node, negated)
+
+    def _words(self, op: str, node: Node, negated: bool) -> list[Clause]:
+        left, right = arguments(node, 2)
+        name, other = attribute_of(self.schema, op, left, Words), right
+        if name is None:
+            name, other, op = attribute_of(self.schema, op, right, Words), left, ARRAY_INVERSE[op]
+        if name is None or name != self.schema.words or isinstance(other, dict) or negated:
+            return self._residue(node, negated)
+        if op == "a_contains":
+            tokens = frozenset[str]().union(*read_words(self.schema, op, name, other))
+            return [Clause(words=tokens) if tokens else Clause(present=frozenset((name,)))]
+        if op == "a_overlaps":
+            elements = read_words(self.schema, op, name, other)
+            if len(elements) <= (self.limit if self.split else 1):
+                return [Clause(words=tokens) for tokens in dict.fromkeys(elements)]
+        return self._residue(node, negated)
+
+    def _place(self, op: str, node: Node, negated: bool) -> list[Clause]:
+        left, right = arguments(node, 2)
+        name, other = attribute_of(self.schema, op, left, Place), right
+        if name is None:
+            name, other, op = attribute_of(self.schema, op, right, Place), left, spatial.INVERSE[op]
+        if name is None or name != self.schema.place or (isinstance(other, dict) and "property" in other):
+            return self._residue(node, negated)
+        if negated is not (op == "s_disjoint"):
+            return self._residue(node, negated)
+        region = read_place(self.schema, name, other)
+        pure = region.exact and op in ("s_intersects", "s_disjoint")
+        if len(region.boxes) > 1 and not self.split:
+            return self._residue(node, negated)
+        residue = () if pure else (residue_of(self.schema, node, negated),)
+        return [Clause(box=box, residue=residue) for box in region.boxes]
+
+    def _time(self, op: str, node: Node, negated: bool) -> list[Clause]:
+        left, right = arguments(node, 2)
+        name, other = attribute_of(self.schema, op, left, Time), right
+        if name is None:
+            name, other, op = attribute_of(self.schema, op, right, Time), left, temporal.INVERSE[op]
+        if name is None or not _constant_time(other):
+            return self._residue(node, negated)
+        span = temporal.span_of(other)
+        related = [span] if op == "t_equals" and is_day(left, right) else temporal.related_spans(op, span)
+        spans = temporal.in_microseconds(related)
+        return self._spans(name, self._complement(name, spans) if negated else spans, node, negated)
+
+    def _spans(self, name: str, spans: list[Span], node: Node, negated: bool) -> list[Clause]:
+        """One clause an interval; or, not to split, their hull with the predicate itself as residue."""
+        if len(spans) <= (self.limit if self.split else 1):
+            return [Clause(ranges={name: span}) for span in spans]
+        hull = {name: (spans[0][0], spans[-1][1])}
+        return [Clause(ranges=hull, residue=(residue_of(self.schema, node, negated),))]
+
+    def _complement(self, name: str, spans: list[Span]) -> list[Span]:
+        """What ascending, disjoint closed intervals leave of the line."""
+        time = isinstance(self.schema[name], Time)
+        gaps, start = [], -math.inf
+        for lo, hi in spans:
+            end = lo - 1 if time else below(lo)
+            if start <= end and end != -math.inf:
+                gaps.append((start, end))
+            start = hi + 1 if time else above(hi)
+        return gaps if start == math.inf else [*gaps, (start, math.inf)]
+
+    def _residue(self, node: Node, negated: bool) -> list[Clause]:
+        """The predicate as residue; the index still learns which attributes must be there."""
+        attributes, truth = predicate(self.schema, node)
+        if not attributes:
+            return [EVERYTHING] if truth({}) is not negated else []
+        residue: Residue = residue_of(self.schema, node, negated)
+        return [Clause(present=attributes & self.indexed, residue=(residue,))]
+
+
+def _number_spans(op: str, value: float) -> list[Span]:
+    return {
+        "=": [(value, value)],
+        "<>": [(-math.inf, below(value)), (above(value), math.inf)],
+        "<": [(-math.inf, below(value))],
+        "<=": [(-math.inf, value)],
+        ">": [(above(value), math.inf)],
+        ">=": [(value, math.inf)],
+    }[op]
+
+
+def _united(spans: list[Span]) -> list[Span]:
+    """Ascending and disjoint."""
+    result: list[Span] = []
+    for lo, hi in sorted(spans):
+        if result and lo <= result[-1][1]:
+            result[-1] = (result[-1][0], max(hi, result[-1][1]))
+        else:
+            result.append((lo, hi))
+    return result
+
+
+def _constant_time(node: Node) -> bool:
+    if isinstance(node, str):
+        return True
+    if not isinstance(node, dict):
+        return False
+    bounds = node.get("interval")
+    if bounds is not None:
+        return not any(isinstance(bound, dict) and "property" in bound for bound in bounds)
+    return "timestamp" in node or "date" in node
+
+
+def _named(node: Node) -> str:
+    if isinstance(node, dict) and "property" in node:
+        return f"attribute {shown(node['property'])}"
+    return shown(node)

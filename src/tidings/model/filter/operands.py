@@ -1,0 +1,271 @@
+"""The two sides of a comparison: numbers with arithmetic, texts, times. Each becomes a function of an event's values.
+
+| kind     | value                                                                                     |
+|----------|-------------------------------------------------------------------------------------------|
+| `number` | float                                                                                     |
+| `text`   | str                                                                                       |
+| `time`   | (first, last) nanosecond since the epoch: equal for an instant, a whole day for a DATE    |
+
+Arithmetic without a finite answer (a division by zero, an overflow) raises ArithmeticError: the predicate it stands in does not
+hold, nor does its negation.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.errors import FilterError, shown
+from tidings.model.filter.clause import Values
+from tidings.model.filter.syntax import Node, parse_text
+from tidings.model.filter.temporal import instant, span_of
+from tidings.model.values.schema import Category, Number, Schema, Time
+
+NUMBER, TEXT, TIME = "number", "text", "time"
+_KIND = {Number: NUMBER, Category: TEXT, Time: TIME}
+_TAKES = {NUMBER: "a number", TEXT: "a string", TIME: "a TIMESTAMP, a DATE or an ISO 8601 string"}
+NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    kind: str
+    attributes: frozenset[str]
+    value: Callable[[Values], Any]
+    name: str | None = None
+    """The attribute, when the operand is that attribute and nothing else."""
+
+    @property
+    def constant(self) -> bool:
+        return not self.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class NumberExpression:
+    """A number computed from an event. `linear` is (base, {attribute: coefficient}) when the expression is linear, else None;
+    it equals `value` up to rounding. A Time counts as its microseconds. `value` raises KeyError when an attribute is missing and
+    ArithmeticError when the answer is not finite."""
+
+    attributes: frozenset[str]
+    value: Callable[[Values], float]
+    linear: tuple[float, dict[str, float]] | None
+
+
+def compile_number(schema: Schema, source: str) -> NumberExpression:
+    """CQL2 arithmetic, as in `by="-price"` or `"2 * price + stars"`."""
+    tree = parse_text(f"({source.strip()}) = 0")
+    if not (isinstance(tree, dict) and tree.get("op") == "=" and tree["args"][1] == 0.0):
+        raise FilterError(f"{source!r} is not arithmetic: attributes, numbers and + - * / % ^ div are accepted")
+    node = tree["args"][0]
+    compiled = _number(schema, node, source, times=True)
+    return NumberExpression(compiled.attributes, _finite(compiled.value), _linear(node))
+
+
+def operand(schema: Schema, node: Node, op: str) -> Operand:
+    if isinstance(node, bool) or node is None:
+        told = "write IS NULL to ask for a missing value" if node is None else "no attribute type is a truth value"
+        raise FilterError(f"operator {op!r} cannot compare with {str(node).upper() if node is not None else 'NULL'}: {told}")
+    if isinstance(node, int | float):
+        number = finite(node)
+        return Operand(NUMBER, NOTHING, lambda values: number)
+    if isinstance(node, str):
+        return Operand(TEXT, NOTHING, lambda values: node)
+    if isinstance(node, dict):
+        if "property" in node:
+            return _attribute(schema, node["property"], op)
+        if "date" in node or "timestamp" in node:
+            span = span_of(node)
+            return Operand(TIME, NOTHING, lambda values: span)
+        inner: Any = node.get("op")
+        if inner in _ARITHMETIC:
+            compiled = _number(schema, node, op)
+            return Operand(NUMBER, compiled.attributes, _finite(compiled.value))
+        if inner in _FOLDS:
+            return _folded(schema, node, inner)
+        if inner is not None:
+            raise FilterError(f"operator {inner!r} cannot stand beside {op!r}: arithmetic, CASEI and ACCENTI can")
+    raise FilterError(f"operator {op!r} takes attributes, numbers, strings and times, not {shown(node)}")
+
+
+def comparable(left: Operand, right: Operand, op: str) -> tuple[Operand, Operand]:
+    """Both operands in one kind; a constant string beside a time is read as a time."""
+    if left.kind == right.kind:
+        return left, right
+    if left.kind == TIME and right.kind == TEXT and right.constant:
+        return left, _as_time(left, right)
+    if right.kind == TIME and left.kind == TEXT and left.constant:
+        return _as_time(right, left), right
+    if left.constant and not right.constant:
+        left, right = right, left
+    what = f"attribute {left.name!r} takes" if left.name else f"{op!r} takes here"
+    other = repr(right.value({})) if right.constant and right.kind != TIME else f"a {right.kind}"
+    raise FilterError(f"{what} {_TAKES[left.kind]}, not {other}")
+
+
+def attribute_type(schema: Schema, name: str) -> Any:
+    if name not in schema:
+        raise FilterError(f"attribute {shown(name)} is not in the schema: it has {', '.join(schema) or 'none'}")
+    return schema[name]
+
+
+def finite(number: float) -> float:
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise FilterError(f"the number {value}: a finite number is accepted")
+    return value
+
+
+def _attribute(schema: Schema, name: str, op: str) -> Operand:
+    kind = _KIND.get(type(attribute_type(schema, name)))
+    if kind is None:
+        family = "S_" if type(schema[name]).__name__ == "Place" else "A_"
+        raise FilterError(f"operator {op!r} does not apply to {name!r}, a {type(schema[name]).__name__}: operators {family}... do")
+    if kind == TIME:
+        return Operand(TIME, frozenset((name,)), lambda values: instant(values[name]), name)
+    return Operand(kind, frozenset((name,)), operator.itemgetter(name), name)
+
+
+def _as_time(time: Operand, text: Operand) -> Operand:
+    value = text.value({})
+    try:
+        span = span_of(value)
+    except FilterError as error:
+        raise FilterError(f"attribute {time.name!r}: {error}" if time.name else str(error)) from None
+    return Operand(TIME, NOTHING, lambda values: span)
+
+
+def _fold_case(text: str) -> str:
+    return text.casefold()
+
+
+def _fold_accents(text: str) -> str:
+    decomposed = unicodedata.normalize("NFD", text)
+    return unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
+
+
+_FOLDS: dict[Any, Callable[[str], str]] = {"casei": _fold_case, "accenti": _fold_accents}
+
+
+def _folded(schema: Schema, node: Node, name: str) -> Operand:
+    if len(node["args"]) != 1:
+        raise FilterError(f"operator {name!r} takes one operand, not {len(node['args'])}")
+    inner = operand(schema, node["args"][0], name)
+    if inner.kind != TEXT:
+        raise FilterError(f"operator {name!r} takes a Category or a string, not {shown(node['args'][0])}")
+    fold, value = _FOLDS[name], inner.value
+    return Operand(TEXT, inner.attributes, lambda values: fold(value(values)))
+
+
+def _power(base: float, exponent: float) -> float:
+    try:
+        return math.pow(base, exponent)
+    except ValueError as error:
+        raise ArithmeticError(str(error)) from None
+
+
+def _remainder(left: float, right: float) -> float:
+    if right == 0.0:
+        raise ZeroDivisionError
+    return math.fmod(left, right)
+
+
+_ARITHMETIC: dict[Any, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": _remainder,
+    "^": _power,
+    "div": lambda left, right: float(math.trunc(left / right)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    attributes: frozenset[str]
+    value: Callable[[Values], float]
+
+
+def _number(schema: Schema, node: Node, where: str, times: bool = False) -> _Number:
+    """A numeric subtree; `times` lets a Time stand as its microseconds."""
+    if isinstance(node, int | float) and not isinstance(node, bool):
+        number = finite(node)
+        return _Number(NOTHING, lambda values: number)
+    if isinstance(node, dict) and "property" in node:
+        name = node["property"]
+        kind = attribute_type(schema, name)
+        if not isinstance(kind, Number | Time if times else Number):
+            raise FilterError(f"attribute {name!r} is a {type(kind).__name__} and cannot stand in arithmetic ({where})")
+        return _Number(frozenset((name,)), operator.itemgetter(name))
+    if isinstance(node, dict) and node.get("op") in _ARITHMETIC:
+        args = node["args"]
+        if len(args) < 2:
+            raise FilterError(f"operator {node['op']!r} takes two operands, not {len(args)}")
+        result = _number(schema, args[0], where, times)
+        for arg in args[1:]:
+            result = _applied(_ARITHMETIC[node["op"]], result, _number(schema, arg, where, times))
+        return result
+    raise FilterError(f"arithmetic takes attributes and numbers, not {shown(node)} ({where})")
+
+
+def _applied(apply: Callable[[float, float], float], left: _Number, right: _Number) -> _Number:
+    if not left.attributes and not right.attributes:
+        return _constant(apply, left, right)
+    first, second = left.value, right.value
+    return _Number(left.attributes | right.attributes, lambda values: apply(first(values), second(values)))
+
+
+def _constant(apply: Callable[[float, float], float], left: _Number, right: _Number) -> _Number:
+    try:
+        number = finite(apply(left.value({}), right.value({})))
+    except ArithmeticError:
+        raise FilterError("a constant divides by zero or overflows: a finite number is accepted") from None
+    return _Number(NOTHING, lambda values: number)
+
+
+def _finite(value: Callable[[Values], float]) -> Callable[[Values], float]:
+    def checked(values: Values) -> float:
+        number = float(value(values))
+        if not math.isfinite(number):
+            raise ArithmeticError("the result is not finite")
+        return number
+
+    return checked
+
+
+def _linear(node: Node) -> tuple[float, dict[str, float]] | None:
+    if isinstance(node, int | float):
+        return float(node), {}
+    if "property" in node:
+        return 0.0, {node["property"]: 1.0}
+    parts = [_linear(arg) for arg in node["args"]]
+    result = parts[0]
+    for part in parts[1:]:
+        if result is None or part is None:
+            return None
+        result = _linear_step(node["op"], result, part)
+    return result
+
+
+def _linear_step(
+    op: str, left: tuple[float, dict[str, float]], right: tuple[float, dict[str, float]]
+) -> tuple[float, dict[str, float]] | None:
+    if op in ("+", "-"):
+        sign = 1.0 if op == "+" else -1.0
+        names = {**left[1], **right[1]}
+        return left[0] + sign * right[0], {n: left[1].get(n, 0.0) + sign * right[1].get(n, 0.0) for n in names}
+    if not left[1] and not right[1]:
+        return _ARITHMETIC[op](left[0], right[0]), {}
+    if op == "*" and not (left[1] and right[1]):
+        factor, (base, terms) = (left[0], right) if not left[1] else (right[0], left)
+        return factor * base + 0.0, {n: factor * c for n, c in terms.items()}
+    if op == "/" and not right[1] and right[0] != 0.0:
+        return left[0] / right[0], {n: c / right[0] for n, c in left[1].items()}
+    return None

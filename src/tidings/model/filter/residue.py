@@ -1,0 +1,290 @@
+"""Predicates as functions of an event's values: the meaning of every operator, and what checks those that no index serves.
+
+A predicate is written down as CQL2 JSON (`Residue.source`) and rebuilt from it by `compile_residue`. It fails, negated or not, when
+an attribute it reads is missing (`IS NULL` excepted) or its arithmetic has no finite answer.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tidings.errors import FilterError, shown
+from tidings.model.filter import spatial, temporal
+from tidings.model.filter.clause import Residue, Values
+from tidings.model.filter.geodesy import circle_of, circle_residue
+from tidings.model.filter.operands import TEXT, TIME, Operand, attribute_type, comparable, operand
+from tidings.model.filter.syntax import Node
+from tidings.model.values.schema import Place, Schema, Time, Words
+from tidings.model.values.text import tokenize
+
+Truth = Callable[[Values], bool]
+Predicate = tuple[frozenset[str], Truth]
+"""What a predicate reads, and whether it holds of values that have all of it."""
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+ARRAY_INVERSE = {"a_contains": "a_containedBy", "a_containedBy": "a_contains", "a_equals": "a_equals", "a_overlaps": "a_overlaps"}
+
+
+def compile_residue(schema: Schema, source: str) -> Residue:
+    """The residue that `source` (a Residue's own source) describes."""
+    circle = circle_of(source)
+    if circle is not None:
+        return circle_residue(schema, *circle)
+    node, negated = json.loads(source), False
+    while node.get("op") == "not":
+        node, negated = node["args"][0], not negated
+    return residue_of(schema, node, negated)
+
+
+def residue_of(schema: Schema, node: Node, negated: bool) -> Residue:
+    source = json.dumps({"op": "not", "args": [node]} if negated else node, ensure_ascii=False)
+    if node["op"] == "isNull":
+        name = property_name(schema, node)
+        return Residue(source, frozenset((name,)), lambda values: (name in values) is negated)
+    attributes, truth = predicate(schema, node)
+
+    def test(values: Values) -> bool:
+        for name in attributes:
+            if name not in values:
+                return False
+        try:
+            return truth(values) is not negated
+        except ArithmeticError:
+            return False
+
+    return Residue(source, attributes, test)
+
+
+def predicate(schema: Schema, node: Node) -> Predicate:
+    """Any predicate but IS NULL; FilterError naming the operator when it has no meaning here."""
+    op = node["op"]
+    if op in _COMPARE:
+        return _comparison(schema, op, *arguments(node, 2))
+    if op in ARRAY_INVERSE:
+        return _words(schema, op, *arguments(node, 2))
+    if op in spatial.INVERSE:
+        return _places(schema, op, *arguments(node, 2))
+    if op in temporal.INVERSE:
+        return _times(schema, op, *arguments(node, 2))
+    if op in _OTHER:
+        return _OTHER[op](schema, node)
+    raise FilterError(f"operator {op!r} is not known")
+
+
+def arguments(node: Node, count: int) -> list[Node]:
+    args: list[Node] = node["args"]
+    if len(args) != count:
+        raise FilterError(f"operator {node['op']!r} takes {count} operands, not {len(args)}")
+    return args
+
+
+def property_name(schema: Schema, node: Node) -> str:
+    """The attribute that IS NULL asks about."""
+    (arg,) = arguments(node, 1)
+    if not isinstance(arg, dict) or "property" not in arg:
+        raise FilterError(f"operator 'isNull' takes an attribute, not {shown(arg)}")
+    attribute_type(schema, arg["property"])
+    name: str = arg["property"]
+    return name
+
+
+def _comparison(schema: Schema, op: str, left_node: Node, right_node: Node) -> Predicate:
+    left, right = comparable(operand(schema, left_node, op), operand(schema, right_node, op), op)
+    return compared(op, left, right)
+
+
+def compared(op: str, left: Operand, right: Operand) -> Predicate:
+    test: Callable[[Any, Any], bool] = (temporal.COMPARE if left.kind == TIME else _COMPARE)[op]
+    first, second = left.value, right.value
+    return left.attributes | right.attributes, lambda values: test(first(values), second(values))
+
+
+def _between(schema: Schema, node: Node) -> Predicate:
+    value, low, high = arguments(node, 3)
+    above, below = _comparison(schema, ">=", value, low), _comparison(schema, "<=", value, high)
+    return above[0] | below[0], lambda values: above[1](values) and below[1](values)
+
+
+def _in(schema: Schema, node: Node) -> Predicate:
+    value, items = arguments(node, 2)
+    if not isinstance(items, list):
+        raise FilterError(f"operator 'in' takes a list, not {shown(items)}")
+    wanted = operand(schema, value, "in")
+    others = [comparable(wanted, operand(schema, item, "in"), "in") for item in items]
+    if wanted.kind != TIME and all(other.constant for _, other in others):
+        constants, get = frozenset(other.value({}) for _, other in others), wanted.value
+        return wanted.attributes, lambda values: get(values) in constants
+    equalities = [compared("=", left, right) for left, right in others]
+    attributes = wanted.attributes.union(*(read for read, _ in equalities))
+    return attributes, lambda values: any(truth(values) for _, truth in equalities)
+
+
+def _like(schema: Schema, node: Node) -> Predicate:
+    value, pattern = (operand(schema, arg, "like") for arg in arguments(node, 2))
+    if value.kind != TEXT or pattern.kind != TEXT or not pattern.constant:
+        raise FilterError("operator 'like' takes a Category and a constant pattern")
+    matches, text = like_matcher(pattern.value({})), value.value
+    return value.attributes, lambda values: matches(text(values))
+
+
+def like_matcher(pattern: str) -> Callable[[str], bool]:
+    """`%` any characters, `_` one, `\\` takes the next literally. Linear in the text: each piece between % is found leftmost."""
+    pieces = [re.compile(piece, re.DOTALL) for piece in like_pieces(pattern)]
+    if len(pieces) == 1:
+        return lambda text: pieces[0].fullmatch(text) is not None
+    first, last = pieces[0], re.compile(f"(?:{pieces[-1].pattern})\\Z", re.DOTALL)
+
+    def matches(text: str) -> bool:
+        found = first.match(text)
+        for piece in pieces[1:-1]:
+            if found is None:
+                return False
+            found = piece.search(text, found.end())
+        return found is not None and last.search(text, found.end()) is not None
+
+    return matches
+
+
+def like_pieces(pattern: str) -> list[str]:
+    """Regular expressions of fixed width for what stands between the % of a pattern."""
+    pieces, escaped = [""], False
+    for character in pattern:
+        if escaped or character not in "%_\\":
+            pieces[-1] += re.escape(character)
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character == "%":
+            pieces.append("")
+        else:
+            pieces[-1] += "."
+    if escaped:
+        raise FilterError(f"the pattern {shown(pattern)} of 'like' ends in its escape character")
+    return pieces
+
+
+_OTHER: dict[str, Callable[[Schema, Node], Predicate]] = {"between": _between, "in": _in, "like": _like}
+
+
+def attribute_of(schema: Schema, op: str, node: Node, kind: type) -> str | None:
+    """The attribute a node names, which must be of the kind; None when the node is a literal."""
+    if not isinstance(node, dict) or "property" not in node:
+        return None
+    name: str = node["property"]
+    found = attribute_type(schema, name)
+    if not isinstance(found, kind):
+        raise FilterError(f"operator {op!r} takes a {kind.__name__}, and attribute {name!r} is a {type(found).__name__}")
+    return name
+
+
+def _words(schema: Schema, op: str, left: Node, right: Node) -> Predicate:
+    first, second = attribute_of(schema, op, left, Words), attribute_of(schema, op, right, Words)
+    if first is not None and second is not None:
+        between = _SETS[op]
+        return frozenset((first, second)), lambda values: between(values[first], values[second])
+    if first is None:
+        if second is None:
+            raise FilterError(f"operator {op!r} needs a Words attribute on one side")
+        first, right, op = second, left, ARRAY_INVERSE[op]
+    elements = read_words(schema, op, first, right)
+    if op == "a_overlaps":
+        return frozenset((first,)), lambda values: any(element <= values[first] for element in elements)
+    tokens, judge = frozenset[str]().union(*elements), _SETS[op]
+    return frozenset((first,)), lambda values: judge(values[first], tokens)
+
+
+_SETS: dict[str, Callable[[frozenset[str], frozenset[str]], bool]] = {
+    "a_contains": frozenset.issuperset,
+    "a_containedBy": frozenset.issubset,
+    "a_equals": operator.eq,
+    "a_overlaps": lambda a, b: not a.isdisjoint(b),
+}
+
+
+def read_words(schema: Schema, op: str, name: str, node: Node) -> list[frozenset[str]]:
+    """The tokens of each element of a list of words."""
+    kind = schema[name]
+    assert isinstance(kind, Words)
+    elements = node if isinstance(node, list) else [node]
+    result = []
+    for element in elements:
+        if not isinstance(element, str):
+            raise FilterError(f"operator {op!r}: attribute {name!r} takes strings, not {shown(element)}")
+        tokens = tokenize(element, kind.tokenizer)
+        if not tokens:
+            raise FilterError(f"operator {op!r}: {element!r} holds no word")
+        result.append(tokens)
+    return result
+
+
+def _places(schema: Schema, op: str, left: Node, right: Node) -> Predicate:
+    first, second = attribute_of(schema, op, left, Place), attribute_of(schema, op, right, Place)
+    if first is not None and second is not None:
+        between = spatial.relation(op)
+        return frozenset((first, second)), lambda values: between(values[first], values[second])
+    if first is None:
+        if second is None:
+            raise FilterError(f"operator {op!r} needs a Place attribute on one side")
+        first, right, op = second, left, spatial.INVERSE[op]
+    judge = read_place(schema, first, right).related(op)
+    return frozenset((first,)), lambda values: judge(values[first])
+
+
+def read_place(schema: Schema, name: str, node: Node) -> spatial.Region:
+    kind = schema[name]
+    assert isinstance(kind, Place)
+    if isinstance(node, dict) and "op" in node:
+        raise FilterError(f"operator {node['op']!r} is not known")
+    return spatial.read_region(name, kind, node)
+
+
+def _times(schema: Schema, op: str, left: Node, right: Node) -> Predicate:
+    (first, a), (second, b) = _time_side(schema, op, left), _time_side(schema, op, right)
+    between = temporal.COMPARE["="] if op == "t_equals" and is_day(left, right) else temporal.relation(op)
+    return first | second, lambda values: between(a(values), b(values))
+
+
+def is_day(left: Node, right: Node) -> bool:
+    """Whether an instant is compared with a DATE, to the day."""
+    return any(isinstance(n, dict) and "date" in n for n in (left, right)) and not any(
+        isinstance(n, dict) and "interval" in n for n in (left, right)
+    )
+
+
+def _time_side(schema: Schema, op: str, node: Node) -> tuple[frozenset[str], Callable[[Values], temporal.Span]]:
+    name = attribute_of(schema, op, node, Time)
+    if name is not None:
+        return frozenset((name,)), lambda values: temporal.instant(values[name])
+    if isinstance(node, dict) and "op" in node:
+        raise FilterError(f"operator {node['op']!r} is not known")
+    if isinstance(node, dict) and "interval" in node:
+        names = [attribute_of(schema, op, bound, Time) for bound in node["interval"]]
+        if any(names):
+            return _interval_of_attributes(node["interval"], names)
+    span = temporal.span_of(node)
+    return frozenset(), lambda values: span
+
+
+def _interval_of_attributes(
+    bounds: list[Node], names: list[str | None]
+) -> tuple[frozenset[str], Callable[[Values], temporal.Span]]:
+    if len(bounds) != 2:
+        raise FilterError(f"INTERVAL takes two ends, not {len(bounds)}")
+    open_ended = [".." if name else bound for name, bound in zip(names, bounds, strict=True)]
+    constant = temporal.interval_span(open_ended)
+
+    def span(values: Values) -> temporal.Span:
+        ends = [constant[i] if name is None else values[name] * 1000 for i, name in enumerate(names)]
+        return ends[0], ends[1]
+
+    return frozenset(name for name in names if name), span

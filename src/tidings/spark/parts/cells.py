@@ -1,0 +1,194 @@
+"""A topic in parts, for subscriptions that outgrow a worker: which part a subscription stands in, and which an event must visit.
+
+    folder/parts.json      how it is cut; written last, so a folder without it is no topic in parts
+    folder/part-0000/ ...  each a topic's folder of its own
+
+A subscription stands in exactly one part, so each match is found once. What cannot be said to lie within one cell (no predicate on
+the attribute, an interval or box across cells, several clauses in different cells, similarity, which may match from outside its
+box) stands in the last part, which every event visits. An event visits besides the cells that its value or box touches.
+
+| cut     | cells                                                             | a subscription's cell                      |
+|---------|-------------------------------------------------------------------|--------------------------------------------|
+| `hash`  | none                                                              | hash of its id; an event visits all parts  |
+| `range` | `edges` e: cell i is [e(i-1), e(i)), as `searchsorted(right)`      | that of both ends of its interval          |
+| `place` | columns by `edges` of x, each cut by its own `rows` of y          | that of both corners of its box            |
+
+`searchsorted` never descends, so a value between two others of one cell is in it too: a match is never missed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidings.errors import StorageError, SubscriptionError
+from tidings.match.store.segment import column_of
+from tidings.model.columns.arrays import RANGE, ClauseColumns, EventColumns
+from tidings.model.columns.tables import SubscriptionBatch
+from tidings.model.values.schema import Number, Place, Schema, Time
+from tidings.spark.frames.pins import PARTS
+from tidings.spark.state.shards import shard_of
+
+PART = "_part"
+"""The column that says where a row goes."""
+FORMAT = 1
+NOWHERE = -1
+"""The cell of a clause that lies in none."""
+
+Cells = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """`parts` counts the last one, which every event visits. `attribute` is None for a hash."""
+
+    attribute: str | None
+    parts: int
+    edges: list[float] = field(default_factory=list)
+    rows: list[list[float]] = field(default_factory=list)
+
+    @property
+    def everywhere(self) -> int:
+        return self.parts - 1
+
+    def subscriptions(self, schema: Schema, batch: SubscriptionBatch) -> Cells:
+        """The part of each."""
+        if self.attribute is None:
+            return shard_of(batch.ids, self.parts)
+        ends = extents(schema, self.attribute, batch.clauses)
+        first, last = self._cells(ends[:, 0], ends[:, 1]), self._cells(ends[:, 2], ends[:, 3])
+        cell = np.where(np.isfinite(ends).all(axis=1) & (first == last), first, NOWHERE)
+        low, high = np.full(len(batch), self.parts), np.full(len(batch), NOWHERE)
+        np.minimum.at(low, batch.clauses.owner, cell)
+        np.maximum.at(high, batch.clauses.owner, cell)
+        similar = batch.ranking.columns.get("alpha")
+        apart = (low != high) | (low == NOWHERE)
+        if similar is not None:
+            apart |= ~np.isnan(column_of(pa.table({"alpha": similar}), "alpha", np.nan))
+        return np.where(apart, self.everywhere, low)
+
+    def events(self, schema: Schema, events: EventColumns, everywhere: bool) -> tuple[Cells, Cells]:
+        """(event row, part) of every visit."""
+        count = len(events)
+        if self.attribute is None or everywhere:
+            return np.repeat(np.arange(count), self.parts), np.tile(np.arange(self.parts), count)
+        ends = event_extents(schema, self.attribute, events)
+        visits = np.zeros((count, self.parts), np.bool_)
+        visits[:, self.everywhere] = True
+        there = np.isfinite(ends).all(axis=1)
+        for cell in range(self.everywhere):
+            visits[:, cell] |= there & self._touches(cell, ends)
+        row, part = np.nonzero(visits)
+        return row, part
+
+    def _cells(self, x: Floats, y: Floats) -> Cells:
+        column = np.searchsorted(self.edges, x, side="right")
+        if not self.rows:
+            return column
+        height = len(self.rows[0]) + 1
+        row = np.zeros(len(x), np.int64)
+        for number, edges in enumerate(self.rows):
+            here = column == number
+            row[here] = np.searchsorted(edges, y[here], side="right")
+        return column * height + row
+
+    def _touches(self, cell: int, ends: Floats) -> NDArray[np.bool_]:
+        """Whether each (xmin, ymin, xmax, ymax) meets the cell."""
+        height = len(self.rows[0]) + 1 if self.rows else 1
+        column, row = divmod(cell, height)
+        touches = (np.searchsorted(self.edges, ends[:, 0], "right") <= column) & (
+            column <= np.searchsorted(self.edges, ends[:, 2], "right")
+        )
+        if self.rows:
+            edges = self.rows[column]
+            touches &= (np.searchsorted(edges, ends[:, 1], "right") <= row) & (row <= np.searchsorted(edges, ends[:, 3], "right"))
+        return touches
+
+
+def cut_by(schema: Schema, by: str, parts: int, centres: Floats) -> Cut:
+    """Cells with about as many of the `centres` (n x 2) each. A Place has columns x rows of them, no more than `parts`."""
+    if by not in schema:
+        return Cut(None, parts)
+    if not isinstance(schema[by], Place):
+        return Cut(by, parts + 1, quantiles(centres[:, 0], parts))
+    columns = max(isqrt(parts), 1)
+    edges = quantiles(centres[:, 0], columns)
+    column = np.searchsorted(edges, centres[:, 0], side="right")
+    rows = [quantiles(centres[column == number, 1], parts // columns) for number in range(columns)]
+    return Cut(by, columns * (parts // columns) + 1, edges, rows)
+
+
+def check_cut(schema: Schema, by: str, parts: int) -> None:
+    if by in schema and not (isinstance(schema[by], Number | Time) or by == schema.place):
+        kind = type(schema[by]).__name__
+        raise SubscriptionError(
+            f"partition_by is {by!r}, a {kind}: a Number, a Time, the first Place or 'hash' is accepted, as these cut into cells"
+        )
+    if by not in schema and by != "hash":
+        raise SubscriptionError(f"partition_by is {by!r}: 'hash' or an attribute is accepted, of {', '.join(schema)}")
+    if isinstance(parts, bool) or not isinstance(parts, int) or not 1 <= parts <= 9999:
+        raise SubscriptionError(f"parts is {parts!r}: a whole number from 1 to 9999 is accepted")
+
+
+def quantiles(values: Floats, parts: int) -> list[float]:
+    """parts - 1 edges; without values, or with few distinct ones, some cells stay empty."""
+    if not len(values):
+        return [0.0] * (parts - 1)
+    edges: list[float] = np.quantile(values, np.arange(1, parts) / parts).tolist()
+    return edges
+
+
+def extents(schema: Schema, attribute: str, clauses: ClauseColumns) -> Floats:
+    """(xmin, ymin, xmax, ymax) of each clause on the attribute, y being 0 for an interval; not finite where it has none."""
+    if attribute == schema.place:
+        return clauses.box
+    ends = np.full((len(clauses), 4), np.nan)
+    clause = np.repeat(np.arange(len(clauses)), np.diff(clauses.pred_start))
+    here = (clauses.pred_dim == schema.dimension[attribute]) & (clauses.pred_kind == RANGE)
+    ends[clause[here], 0], ends[clause[here], 2] = clauses.pred_lo[here], clauses.pred_hi[here]
+    ends[clause[here], 1] = ends[clause[here], 3] = 0.0
+    return ends
+
+
+def event_extents(schema: Schema, attribute: str, events: EventColumns) -> Floats:
+    if attribute == schema.place:
+        return events.box
+    value = events.value[:, schema.dimension[attribute]]
+    return np.stack([value, np.zeros(len(value)), value, np.zeros(len(value))], axis=1)
+
+
+def part_folder(folder: Path, part: int) -> Path:
+    return folder / f"part-{part:04d}"
+
+
+def save_cut(folder: Path, cut: Cut, there: Sequence[int]) -> None:
+    """`there` are the parts that have any subscription."""
+    partial = folder / f"{PARTS}.partial"
+    partial.write_text(json.dumps({"format": FORMAT, "cut": asdict(cut), "there": list(there)}))
+    partial.rename(folder / PARTS)
+
+
+def load_cut(folder: Path) -> tuple[Cut, list[int]]:
+    try:
+        fields: dict[str, Any] = json.loads((folder / PARTS).read_bytes())
+        if fields["format"] != FORMAT:
+            raise StorageError(f"{folder / PARTS} has format {fields['format']}; this version of tidings reads format {FORMAT}")
+        return Cut(**fields["cut"]), fields["there"]
+    except OSError as error:
+        raise StorageError(f"cannot read {folder / PARTS}: {error.strerror}") from error
+    except (ValueError, TypeError, KeyError):
+        raise StorageError(f"{folder / PARTS} is damaged: it does not say how the topic is cut") from None
+
+
+def first_part(folder: Path) -> Path:
+    """A part that is there; all have the one schema."""
+    return part_folder(folder, load_cut(folder)[1][0])

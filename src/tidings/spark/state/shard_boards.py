@@ -1,0 +1,122 @@
+"""The boards of one shard of watchers: what the embedded publisher does on a keyed topic, for the updates of a micro-batch.
+
+A shard has all current objects and its own watchers only. Boards hold nothing that objects and subscriptions do not say, so the
+state is the objects: `changes` gives what a batch did to them, `restore` takes all of them and a manifest, and goes on as if it had
+never stopped.
+
+When the topic has a newer manifest, watchers that are gone fall silent; those that are new, or other than they were, begin with
+their current list (`entered`), at the instant they were registered or, if that lies before it, at the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.durable.manifest_view import View
+from tidings.match.answers.results import Notification
+from tidings.match.store.sorted_ids import ABSENT
+from tidings.model.door.event import Event
+from tidings.model.door.event_record import event_from_record, event_to_record
+from tidings.model.door.subscription import Subscription, to_record
+from tidings.model.filter.clause import Values
+from tidings.spark.state.shards import shard_of
+from tidings.topic.publisher import Publisher
+
+Record = dict[str, Any]
+
+
+class ShardBoards:
+    def __init__(self, view: View, shard: int, shards: int) -> None:
+        self.view = view
+        self.shard, self.shards = shard, shards
+        self.publisher = Publisher(view.schema, view.key, self._matching)
+        self._watchers: dict[str, Record] = {}
+        self._changed: dict[str, Record | None] = {}
+        self._ends: dict[str, int] = {}
+        for subscription in self.mine(view):
+            self._watch(subscription, 0)
+
+    @classmethod
+    def restore(cls, view: View, shard: int, shards: int, clock: int | None, objects: Iterable[Record]) -> ShardBoards:
+        """As it was at `clock` with the watchers of `view`."""
+        made = cls(view, shard, shards)
+        events = [event_from_record(view.schema, record) for record in objects]
+        made.publisher.restore(clock, 0, [])
+        made.replace(events, clock or 0)
+        made.changes()
+        return made
+
+    @property
+    def clock(self) -> int | None:
+        return self.publisher.clock
+
+    def follow(self, view: View) -> list[Notification]:
+        """Take on the watchers of `view`; the lists of those that begin."""
+        known, self.view = self.view, view
+        if view.manifest.number == known.manifest.number:
+            return []
+        ids = list(self._watchers)
+        place = view.locate(pa.array(ids, pa.string()))
+        for id, segment in zip(ids, place.segment.tolist(), strict=True):
+            if segment == ABSENT:
+                self._unwatch(id)
+        notes = []
+        for subscription in self.mine(view, known):
+            if self._watchers.get(subscription.id) != to_record(subscription):
+                self._unwatch(subscription.id)
+                notes += self._watch(subscription, max(self.clock or 0, subscription.since or 0))
+        return notes
+
+    def mine(self, view: View, known: View | None = None) -> Iterator[Subscription]:
+        """This shard's subscriptions, of the segments that `known` has not."""
+        for file, segment in view.files.items():
+            if known is None or file not in known.files:
+                live = segment.live(view.manifest.seq)
+                shard = shard_of(segment.names.strings.take(pa.array(live)), self.shards)
+                for ordinal in live[shard == self.shard].tolist():
+                    yield segment.subscription(view.store.vocabularies, ordinal)
+
+    def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
+        """Updates of one instant, the last of a key counting: one run of the boards."""
+        notes = self.publisher.advance(at)
+        for key in [key for key, expires in self._ends.items() if expires <= at]:
+            del self._ends[key]
+            self._changed[key] = None
+        for event in events:
+            self._changed[event.id] = None if event.deleted else event_to_record(event)
+            self._ends.pop(event.id, None)
+            if event.expires is not None and not event.deleted:
+                self._ends[event.id] = event.expires
+        return notes + self.publisher.replace(events, at)
+
+    def replay(self, events: Sequence[Event], time: int) -> list[Notification]:
+        """Updates in order of their times, each instant a run; `time` is for those that have none."""
+        notes = []
+        for at, group in groupby(events, key=lambda event: time if event.time is None else event.time):
+            notes += self.replace(list(group), at)
+        return notes
+
+    def changes(self) -> dict[str, Record | None]:
+        """The objects that changed since last asked, None for those that are gone."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def objects(self) -> Iterator[Record]:
+        return map(event_to_record, self.publisher.events)
+
+    def _watch(self, subscription: Subscription, at: int) -> list[Notification]:
+        self._watchers[subscription.id] = to_record(subscription)
+        return self.publisher.activate(subscription, at)
+
+    def _unwatch(self, id: str) -> None:
+        if self._watchers.pop(id, None) is not None:
+            self.publisher.deactivate(id)
+
+    def _matching(self, values: Values) -> list[str]:
+        found, _, _ = self.view.store.match_one(values)
+        return [id for segment, ordinal in found for id in segment.names.take(np.asarray(ordinal))]

@@ -1,0 +1,259 @@
+"""The windows of one shard of subscriptions: what the embedded publisher does, for the matches that come packed.
+
+A *member* is a subscription with k or a window that has matched; its number in the shard is its slot in `SlotWindows`. Whoever has
+neither hears of every match and is no member.
+
+Order: within a batch events are published by (time, id), whatever the partition they came from; then time goes on to the batch's
+clock. Two rules, of which a query has one (`notify`):
+
+* As they come: the clock is the latest time that any partition has seen. An event that is older than the clock is late: it is
+  taken with its own time, competes while that lies in the window, and is notified at the clock's time (`engine.windows`).
+* By event time: the clock is the query's watermark. What is published later than that waits in `pending`, and is published in order
+  when the clock has reached it, so the answers do not depend on the order of arrival. What comes when the clock has passed its time
+  is late, as above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidings.durable.manifest_view import View
+from tidings.match.store.sorted_ids import ABSENT
+from tidings.model.values.window import parse_window
+from tidings.spark.state.notifications import notification_table
+from tidings.spark.state.shards import from_bytes
+from tidings.spark.state.turns import NOTHING, Publications, Turn, bundle, joined, numbers, parts, publications, split, unbundle
+from tidings.windows.memory import ALL, CANDIDATE, EVENT, LIST, NEVER, Records, padded
+from tidings.windows.ranked_lists import WHY, EntryColumns
+from tidings.windows.slot_windows import Lists, Saved, SlotWindows
+
+WINDOW = {"k": pa.int32(), "window": pa.string(), "error": pa.float64(), "since": pa.int64(), "by": pa.string()}
+"""What makes a window; a subscription whose answers change here begins anew."""
+UNKNOWN, PLAIN = -1, -2
+KNOWN = np.dtype([("k", "i8"), ("window", "i4"), ("error", "f8"), ("since", "i8"), ("by", "i4"), ("live", "?")])
+"""A member's window; texts by their number in `codes`, error 0 for none."""
+NEWCOMERS = pa.schema([("member", pa.int32()), ("id", pa.string()), *WINDOW.items()])
+
+
+class ShardWindows:
+    def __init__(self, waits: bool = False) -> None:
+        self.windows = SlotWindows()
+        self.known = np.zeros(64, KNOWN)
+        self.ids: list[str] = []
+        self.codes: dict[str, dict[str | None, int]] = {"window": {None: 0}, "by": {None: 0}}
+        self.member: dict[str, int] = {}
+        self.manifest = 0
+        self.pending: Publications | None = NOTHING if waits else None
+
+    def take(self, view: View, bodies: Iterable[bytes], clock: int) -> tuple[Turn, pa.Table]:
+        """A batch: what it does to the shard, and whom it notifies."""
+        gone = self._outdated(view)
+        self._forget(gone)
+        self.manifest = view.manifest.number
+        tables = [from_bytes(body) for body in bodies if body]
+        if not tables:
+            turn = Turn(clock, self.manifest, gone, NEWCOMERS.empty_table(), NOTHING)
+            return turn, self._table(*self._publish(turn))
+        rows = pa.concat_tables(tables).combine_chunks()
+        coded = rows["subscription"].combine_chunks().dictionary_encode()
+        members = self._members(coded.dictionary)
+        strange = members == UNKNOWN
+        strangers = coded.dictionary.filter(pa.array(strange))
+        newcomers = self._meet(view, strangers)
+        self._join(newcomers)
+        members[strange] = self._members(strangers)
+        row_member = np.append(members, UNKNOWN)[coded.indices.fill_null(len(members)).to_numpy()]
+        turn = Turn(clock, self.manifest, gone, newcomers, _published(rows, row_member))
+        return turn, pa.concat_tables([of_plain(rows.filter(pa.array(row_member == PLAIN))), self._table(*self._publish(turn))])
+
+    def repeat(self, turn: Turn) -> None:
+        """Do again what a batch did."""
+        self._forget(turn.gone)
+        self.manifest = turn.manifest
+        self._join(turn.newcomers)
+        self._publish(turn)
+
+    @property
+    def wakes(self) -> int:
+        """The first instant at which time alone does something here; NEVER if none."""
+        waiting = NEVER if self.pending is None or not len(self.pending) else int(self.pending.time[0])
+        return min(self.windows.next_instant, waiting)
+
+    def _outdated(self, view: View) -> NDArray[np.int32]:
+        """Members that are gone or have another window now. What was plain must be asked for again."""
+        if view.manifest.number == self.manifest:
+            return np.zeros(0, np.int32)
+        members = np.flatnonzero(self.known["live"]).astype(np.int32)
+        self.member = {self.ids[member]: member for member in members.tolist()}
+        place = view.locate(pa.array(list(self.member), pa.string()))
+        now = self._coded(view.ranking(place, tuple(WINDOW)))
+        changed: NDArray[np.int32] = members[(place.segment == ABSENT) | (now != self.known[members])]
+        return changed
+
+    def _forget(self, members: NDArray[np.int32]) -> None:
+        if len(members):
+            for member in members.tolist():
+                self.member.pop(self.ids[member], None)
+            self.known[members] = np.zeros((), KNOWN)
+            self.windows.deactivate_many(members)
+            if self.pending is not None:
+                self.pending = self.pending.without(members)
+
+    def _members(self, ids: pa.StringArray) -> NDArray[np.int64]:
+        known = self.member
+        return np.array([known.get(id, UNKNOWN) for id in ids.to_pylist()], np.int64)
+
+    def _meet(self, view: View, strange: pa.StringArray) -> pa.Table:
+        """Those who match for the first time, with their windows and numbers; those without a window are noted as such."""
+        if not len(strange):
+            return NEWCOMERS.empty_table()
+        ranking = view.ranking(view.locate(strange), tuple(WINDOW))
+        plain = pc.and_(ranking["k"].is_null(), ranking["window"].is_null()).combine_chunks()
+        self.member.update(dict.fromkeys(strange.filter(plain).to_pylist(), PLAIN))
+        ranked = pc.invert(plain)
+        found = ranking.filter(ranked)
+        free = np.flatnonzero(~self.known["live"][: len(self.ids)])[: len(found)]
+        fresh = np.arange(len(self.ids), len(self.ids) + len(found) - len(free))
+        numbered = pa.array(np.concatenate([free, fresh]).astype(np.int32))
+        columns = [numbered, strange.filter(ranked), *(found[name].combine_chunks() for name in WINDOW)]
+        return pa.Table.from_arrays(columns, schema=NEWCOMERS)
+
+    def _join(self, newcomers: pa.Table) -> None:
+        if not len(newcomers):
+            return
+        members, ids = newcomers["member"].to_numpy(), newcomers["id"].to_pylist()
+        count = max(len(self.ids), int(members.max()) + 1)
+        self.ids += [""] * (count - len(self.ids))
+        if count > len(self.known):
+            self.known = padded(self.known, 2 * count)
+        for member, id in zip(members.tolist(), ids, strict=True):
+            self.ids[member] = id
+            self.member[id] = member
+        known = self._coded(newcomers)
+        self.known[members] = known
+        spans = np.array([_span(text) for text in self.codes["window"]], np.int64)[known["window"]]
+        self.windows.activate_many(members, Lists(known["k"], spans[:, 0], spans[:, 1], known["since"], known["error"]))
+
+    def _coded(self, windows: pa.Table) -> Records:
+        made = np.zeros(len(windows), KNOWN)
+        made["k"] = windows["k"].fill_null(int(ALL)).to_numpy()
+        made["error"] = windows["error"].fill_null(0.0).to_numpy()
+        made["since"] = windows["since"].fill_null(0).to_numpy()
+        made["live"] = True
+        for name, codes in self.codes.items():
+            coded = windows[name].combine_chunks().dictionary_encode()
+            code = [codes.setdefault(text, len(codes)) for text in coded.dictionary.to_pylist()]
+            made[name] = np.array([*code, 0], np.int32)[coded.indices.fill_null(len(code)).to_numpy()]
+        return made
+
+    def _publish(self, turn: Turn) -> list[EntryColumns]:
+        """Who is told, as events are published and as time goes on."""
+        if self.pending is None:
+            return [self._told(turn.published), self.windows.advance_columns(turn.clock)]
+        late, fresh = split(turn.published, turn.clock)
+        due, self.pending = split(joined(self.pending, fresh).in_order(), turn.clock)
+        return [self._told(due), self.windows.advance_columns(turn.clock), self._told(late)]
+
+    def _told(self, due: Publications) -> EntryColumns:
+        return self.windows.publish_batch(due.ids, due.time, due.expires, due.starts, due.members, due.relevances)
+
+    def _table(self, *told: EntryColumns) -> pa.Table:
+        return pa.concat_tables([self._rows(entries) for entries in told])
+
+    def _rows(self, entries: EntryColumns) -> pa.Table:
+        names = pa.array([self.ids[member] for member in entries.slot.tolist()], pa.string())
+        rank = pa.array(entries.rank, mask=entries.rank == 0)
+        why = pa.array(WHY).take(pa.array(entries.promoted.astype(np.int8)))
+        return notification_table(names, entries.event, entries.relevance, rank, why, entries.at)
+
+    def chunk(self, first: int, end: int) -> bytes:
+        """The members first ... end - 1 as they stand, for `restore`."""
+        members = (first + np.flatnonzero(self.known["live"][first:end])).astype(np.int32)
+        saved = self.windows.save(members)
+        known = self.known[members]
+        texts = {name: pa.array(list(codes), pa.string()) for name, codes in self.codes.items()}
+        newcomers = {
+            "member": members,
+            "id": pa.array([self.ids[member] for member in members.tolist()], pa.string()),
+            "k": pa.array(known["k"], pa.int32(), mask=known["k"] == ALL),
+            "window": texts["window"].take(pa.array(known["window"])),
+            "error": pa.array(known["error"], mask=known["error"] == 0.0),
+            "since": known["since"],
+            "by": texts["by"].take(pa.array(known["by"])),
+        }
+        records = {"lists": saved.lists, "places": saved.places, "events": saved.events}
+        fields = {name: {field: array[field] for field in array.dtype.names or ()} for name, array in records.items()}
+        return bundle({"newcomers": newcomers, "ids": {"id": saved.ids}, **fields})
+
+    def head(self) -> bytes:
+        """What is not a member's, for `restore`."""
+        meters = {"clock": pa.array([self.windows.clock], pa.int64()), "publications": [self.windows.publications]}
+        return bundle({"meters": {**meters, "manifest": [self.manifest]}, **parts(self.pending or NOTHING)})
+
+    @classmethod
+    def restore(cls, head: bytes, chunks: Iterable[bytes], waits: bool = False) -> ShardWindows:
+        made = cls(waits)
+        found = unbundle(head)
+        meters = {name: column[0].as_py() for name, column in found["meters"].items()}
+        made.windows.set_clock(meters["clock"], meters["publications"])
+        made.manifest = meters["manifest"]
+        if waits:
+            made.pending = publications(found)
+        for body in chunks:
+            made._load(unbundle(body))
+        return made
+
+    def _load(self, found: Mapping[str, Mapping[str, pa.Array]]) -> None:
+        newcomers = pa.Table.from_arrays(list(found["newcomers"].values()), schema=NEWCOMERS)
+        self._join(newcomers)
+        records = [_records(kind, found[name]) for name, kind in (("lists", LIST), ("places", CANDIDATE), ("events", EVENT))]
+        lists, places, events = records
+        self.windows.load(newcomers["member"].to_numpy(), Saved(lists, places, found["ids"]["id"], events))
+
+
+def _published(rows: pa.Table, member: NDArray[np.int64]) -> Publications:
+    """The events of these rows by (time, id), also those that concern nobody, and the rows of members among them."""
+    event = rows["event"].combine_chunks().dictionary_encode()
+    rank = np.empty(len(event.dictionary), np.int64)
+    rank[pc.sort_indices(event.dictionary).to_numpy()] = np.arange(len(rank))
+    by_id, time = rank[event.indices.to_numpy()], rows["time"].to_numpy()
+    order = np.lexsort((by_id, time))
+    new = (np.diff(by_id[order], prepend=-1) != 0) | (np.diff(time[order], prepend=time[order[0]]) != 0)
+    first = np.flatnonzero(new)
+    concerned = member[order] >= 0
+    starts = np.concatenate([[0], np.cumsum(concerned)])[np.append(first, len(order))]
+    kept = order[concerned]
+    ids = event.dictionary.take(event.indices.take(pa.array(order[first])))
+    expires = rows["expires"].to_numpy()[order[first]]
+    relevance = rows["relevance"].fill_null(0.0).to_numpy()[kept]
+    return Publications(ids, time[order[first]], expires, starts, member[kept].astype(np.int32), relevance)
+
+
+def _records(kind: np.dtype[Any], columns: Mapping[str, pa.Array]) -> Records:
+    made = np.zeros(len(next(iter(columns.values()))), kind)
+    for name, column in columns.items():
+        made[name] = numbers(column)
+    return made
+
+
+@cache
+def _span(text: str | None) -> tuple[int, int]:
+    """A window's duration and count, NEVER for the side it lacks."""
+    if text is None:
+        return NEVER, NEVER
+    window = parse_window(text)
+    return window.duration or NEVER, window.count or NEVER
+
+
+def of_plain(rows: pa.Table) -> pa.Table:
+    """Whoever has no ranking hears of every match."""
+    nothing = pa.nulls(len(rows), pa.int32())
+    why = pa.array(["matched"] * len(rows), pa.string())
+    return notification_table(rows["subscription"], rows["event"], rows["score"], nothing, why, rows["time"])

@@ -1,0 +1,160 @@
+"""What a micro-batch does to a shard of windows, as arrays: applied once when it comes, and again by whoever must catch up.
+
+A `Turn` is all that changes a shard: who leaves it, who joins it, and what is published. Applying the same turns in the same order
+gives the same windows, so a log of turns is the state, and it is no longer than what came in.
+
+`Publications`, e events in order of publication, m rows:
+
+| array               | shape, dtype | meaning                                                               |
+|---------------------|--------------|-----------------------------------------------------------------------|
+| `ids`               | e, string    |                                                                       |
+| `time`, `expires`   | e, int64     | microseconds; NEVER for an event that does not expire                   |
+| `starts`            | e + 1, int64 | event i concerns the rows [starts[i], starts[i + 1])                    |
+| `members`           | m, int32     | whom: numbers of the shard's own                                        |
+| `relevances`        | m, float64   |                                                                       |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidings.model.columns.arrays import ragged_take, starts
+
+Columns = Mapping[str, Any]
+
+
+class Publications(NamedTuple):
+    ids: pa.StringArray
+    time: NDArray[np.int64]
+    expires: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    members: NDArray[np.int32]
+    relevances: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def take(self, events: NDArray[np.int64]) -> Publications:
+        """Some of the events, in the given order."""
+        begin, rows = ragged_take(self.starts, events)
+        ids = self.ids.take(pa.array(events))
+        return Publications(ids, self.time[events], self.expires[events], begin, self.members[rows], self.relevances[rows])
+
+    def without(self, members: NDArray[np.int32]) -> Publications:
+        """The same for everyone but `members`."""
+        kept = ~np.isin(self.members, members)
+        return self._replace(
+            starts=starts(kept.astype(np.int64))[self.starts], members=self.members[kept], relevances=self.relevances[kept]
+        )
+
+    def in_order(self) -> Publications:
+        """By (time, id)."""
+        order = pc.sort_indices(
+            pa.table({"time": self.time, "id": self.ids}), sort_keys=[("time", "ascending"), ("id", "ascending")]
+        )
+        return self.take(order.to_numpy().astype(np.int64))
+
+
+NOTHING = Publications(
+    pa.array([], pa.string()),
+    np.zeros(0, np.int64),
+    np.zeros(0, np.int64),
+    np.zeros(1, np.int64),
+    np.zeros(0, np.int32),
+    np.zeros(0),
+)
+
+
+def joined(first: Publications, second: Publications) -> Publications:
+    """The one and then the other."""
+    return Publications(
+        pa.concat_arrays([first.ids, second.ids]),
+        np.concatenate([first.time, second.time]),
+        np.concatenate([first.expires, second.expires]),
+        np.concatenate([first.starts, first.starts[-1] + second.starts[1:]]),
+        np.concatenate([first.members, second.members]),
+        np.concatenate([first.relevances, second.relevances]),
+    )
+
+
+def split(published: Publications, time: int) -> tuple[Publications, Publications]:
+    """Those up to and including `time`, and those after; they are in order of time."""
+    end = int(np.searchsorted(published.time, time, "right"))
+    return published.take(np.arange(end)), published.take(np.arange(end, len(published)))
+
+
+class Turn(NamedTuple):
+    """`newcomers` has `member`, `id` and the columns of WINDOW; time goes on to `clock` at the end."""
+
+    clock: int
+    manifest: int
+    gone: NDArray[np.int32]
+    newcomers: pa.Table
+    published: Publications
+
+
+def turn_body(turn: Turn) -> bytes:
+    head = {"clock": pa.array([turn.clock]), "manifest": pa.array([turn.manifest])}
+    return bundle({"head": head, "gone": {"member": turn.gone}, "newcomers": columns_of(turn.newcomers), **parts(turn.published)})
+
+
+def turn_of(body: bytes) -> Turn:
+    found = unbundle(body)
+    head = {name: column[0].as_py() for name, column in found["head"].items()}
+    newcomers = pa.table(found["newcomers"])
+    return Turn(head["clock"], head["manifest"], numbers(found["gone"]["member"]), newcomers, publications(found))
+
+
+def parts(published: Publications) -> dict[str, Columns]:
+    """Publications as the parts of a bundle; `publications` reads them back."""
+    rows = np.diff(published.starts)
+    return {
+        "events": {"id": published.ids, "time": published.time, "expires": published.expires, "rows": rows},
+        "rows": {"member": published.members, "relevance": published.relevances},
+    }
+
+
+def publications(found: Mapping[str, Mapping[str, pa.Array]]) -> Publications:
+    events, rows = found["events"], found["rows"]
+    time, expires = numbers(events["time"]), numbers(events["expires"])
+    return Publications(
+        events["id"], time, expires, starts(numbers(events["rows"])), numbers(rows["member"]), numbers(rows["relevance"])
+    )
+
+
+def columns_of(table: pa.Table) -> dict[str, pa.Array]:
+    return {name: table[name].combine_chunks() for name in table.column_names}
+
+
+def numbers(array: pa.Array) -> NDArray[Any]:
+    made: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return made
+
+
+def bundle(parts: Mapping[str, Columns]) -> bytes:
+    """Tables of different lengths as one Arrow stream: one row, whose columns are lists of structures."""
+    lists = []
+    for columns in parts.values():
+        arrays = [column if isinstance(column, pa.Array) else pa.array(np.ascontiguousarray(column)) for column in columns.values()]
+        rows = pa.StructArray.from_arrays(arrays, list(columns))
+        lists.append(pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows))
+    batch = pa.record_batch(lists, names=list(parts))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def unbundle(body: bytes) -> dict[str, dict[str, pa.Array]]:
+    batch = pa.ipc.open_stream(body).read_next_batch()
+    found = {}
+    for name in batch.schema.names:
+        rows = batch[name].flatten()
+        found[name] = {rows.type.field(i).name: rows.field(i) for i in range(rows.type.num_fields)}
+    return found

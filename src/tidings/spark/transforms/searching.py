@@ -1,0 +1,145 @@
+"""`search`: subscriptions in, a row for every standing event that each of them matches out. The other direction of `match`.
+
+| column         | type   | meaning                                                                                  |
+|----------------|--------|------------------------------------------------------------------------------------------|
+| `subscription` | string |                                                                                          |
+| `event`        | string |                                                                                          |
+| `score`        | double | of the subscription for this event, as in `match`                                        |
+| `_corrupt`     | string | `corrupt=True`: why the subscription was refused, in a row that has nothing else but its id |
+
+An event that expires is found while it lives, a subscription that expires finds while it lives, both at `time`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from tidings.durable.manifest import PINS
+from tidings.errors import EventError, SchemaError, StorageError, SubscriptionError, TidingsError
+from tidings.model.columns.arrays import Vocabularies
+from tidings.model.columns.tables import events_from_arrow, subscriptions_from_arrow
+from tidings.model.values.schema import Attribute, Schema
+from tidings.spark.frames.columns import CORRUPT, FOUND, Batches, map_arrow, shaped
+from tidings.spark.frames.pins import instant, micro_batch, once
+from tidings.spark.transforms.standing_events import FILE, EventWriter, StandingEvents, read_events, topic_of, write_live
+
+_last: dict[tuple[Path, ...], StandingEvents] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Searcher:
+    """What a task does with its subscriptions. `files` are None for a topic of which every micro-batch takes a new snapshot."""
+
+    folder: Path
+    files: tuple[Path, ...] | None
+    schema: Schema
+    key: str | None
+    time: int | None
+    corrupt: bool
+
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        return FOUND | (CORRUPT if self.corrupt else {})
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        standing = self.standing()
+        for batch in batches:
+            if len(batch):
+                yield from self.search(standing, batch).to_batches(max_chunksize=100_000)
+
+    def search(self, standing: StandingEvents, batch: pa.RecordBatch) -> pa.Table:
+        asked = subscriptions_from_arrow(self.schema, standing.vocabularies, batch, on_error="skip" if self.corrupt else "raise")
+        parts = [standing.search(asked)]
+        if asked.refused:
+            rows, reasons = zip(*asked.refused, strict=True)
+            ids = batch["id"].take(pa.array(rows)).cast(pa.string())
+            parts.append(pa.table({"subscription": ids, "_corrupt": pa.array(reasons, pa.string())}))
+        return shaped(parts, self.columns)
+
+    def standing(self) -> StandingEvents:
+        """The events from this worker's cache, or read."""
+        files = self.files
+        if files is None:
+            query, batch = micro_batch() or ("", 0)
+            files = (self.folder / PINS / query / f"{batch}.arrow",)
+            once(files[0], partial(write_live, self.folder, time=instant() if self.time is None else self.time))
+        if files not in _last:
+            table, time = read_events(files)
+            _last.clear()
+            _last[files] = StandingEvents(self.schema, self.key, table, time)
+        return _last[files]
+
+
+def search(
+    subscriptions: DataFrame,
+    events: DataFrame | str | os.PathLike[str],
+    schema: Schema | Mapping[str, Attribute] | None = None,
+    *,
+    key: str | None = None,
+    snapshot: str | os.PathLike[str] | None = None,
+    time: Any = None,
+    corrupt: bool = False,
+) -> DataFrame:
+    """The events that these subscriptions (columnar form or a `filter` column) find; batch or streaming.
+
+    `events` is the path of a topic, whose live events are meant: as they stand now, in a streaming query at every micro-batch. Or a
+    DataFrame of events with its `schema`, which is written now to the folder `snapshot`, one that every worker sees.
+    """
+    at = instant(time)
+    if isinstance(events, DataFrame):
+        if schema is None or snapshot is None:
+            raise EventError("search in a DataFrame of events needs schema, and snapshot: a folder that every worker sees")
+        made = schema if isinstance(schema, Schema) else Schema(schema)
+        folder = Path(snapshot).absolute()
+        files: tuple[Path, ...] | None = write_snapshot(events, folder, made, key, at)
+    else:
+        folder = Path(events).absolute()
+        made, key = topic_of(folder)
+        files = None if subscriptions.isStreaming else live_snapshot(folder, at)
+    check_subscriptions(subscriptions, made)
+    searcher = Searcher(folder, files, made, key, None if time is None else at, corrupt)
+    return map_arrow(subscriptions, searcher, searcher.columns)
+
+
+def write_snapshot(events: DataFrame, folder: Path, schema: Schema, key: str | None, time: int) -> tuple[Path, ...]:
+    """The files of these events, written by the executors."""
+    form = to_arrow_schema(events.schema, timezone="UTC")
+    try:
+        events_from_arrow(schema, Vocabularies(schema), form.empty_table(), key)
+        folder.mkdir(parents=True, exist_ok=True)
+    except EventError as error:
+        raise SchemaError(f"these events do not fit the schema: {error}") from error
+    except OSError as error:
+        raise StorageError(f"cannot make the snapshot {folder}: {error.strerror}") from error
+    written = map_arrow(events, EventWriter(folder, schema, key, time), FILE).toArrow()
+    return tuple(folder / file for file in sorted(written["file"].to_pylist()))
+
+
+def live_snapshot(folder: Path, time: int) -> tuple[Path]:
+    """The topic's live events in a file that goes when this process ends."""
+    made = folder / PINS / f"search-{uuid.uuid4().hex}"
+    made.mkdir(parents=True)
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    write_live(folder, made / "0.arrow", time)
+    return (made / "0.arrow",)
+
+
+def check_subscriptions(subscriptions: DataFrame, schema: Schema) -> None:
+    """Refuse, before anything runs, columns that no subscription of this schema has."""
+    form = to_arrow_schema(subscriptions.schema, timezone="UTC")
+    try:
+        subscriptions_from_arrow(schema, Vocabularies(schema), form.empty_table())
+    except TidingsError as error:
+        raise SubscriptionError(f"these subscriptions do not fit the schema: {error}") from error

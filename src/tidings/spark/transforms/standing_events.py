@@ -1,0 +1,156 @@
+"""Events that stand while subscriptions come: a snapshot in Arrow files that workers map, and the tree that finds them.
+
+Two sources. A DataFrame of events is written once, a file a partition, by the executors. A topic's live events are read from its
+registry into one file: once for a batch query; for a streaming one once a micro-batch, `folder/pins/<query>/<batch>.arrow`, by the
+first task that comes (`pins.once`), so a retry sees the same events. A file's metadata say at which `time` it was made.
+
+The mapped columns are shared by the workers of a machine; the tree (`MOEventTree`, the engine's own) is each worker's, made when it
+first meets the snapshot, and kept for the last one.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.durable.opening import REGISTRY
+from tidings.durable.registry import Registry
+from tidings.errors import EventError, StorageError, SubscriptionError
+from tidings.index.motree.event_tree import MOEventTree
+from tidings.match.answers.ordering import scores
+from tidings.match.store.segment import Pairs, Segment
+from tidings.match.store.subscription_rows import rows_of_batch
+from tidings.match.store.tree_axes import event_axes
+from tidings.model.columns.arrays import Vocabularies
+from tidings.model.columns.arrow import NONE
+from tidings.model.columns.tables import EventBatch, SubscriptionBatch, events_from_arrow, events_to_arrow
+from tidings.model.columns.vocabulary import Vocabulary
+from tidings.model.door.event_record import event_from_record
+from tidings.model.values.schema import Schema
+from tidings.spark.frames.columns import FOUND, Batches
+from tidings.topic.live_events import NEVER
+
+FILE = {"file": pa.string(), "rows": pa.int64()}
+
+
+class Learning(Vocabulary):
+    """Gives every string that is asked for a code, so that events are encoded whole and any later clause finds them."""
+
+    code, codes = Vocabulary.add, Vocabulary.add_all
+
+
+class StandingEvents:
+    """The events of `table` that live at `time`, and the codes that subscriptions must be read with."""
+
+    def __init__(self, schema: Schema, key: str | None, table: pa.Table, time: int) -> None:
+        self.schema = schema
+        self.time = time
+        self.vocabularies = Vocabularies(schema)
+        self.vocabularies.categories = {name: Learning() for name in self.vocabularies.categories}
+        self.vocabularies.words = Learning()
+        self.events = self._live(table, key)
+        self._tree = MOEventTree(event_axes(schema, self.vocabularies, self.events.columns), len(schema.ranges) + 2)
+        expires = np.where(self.events.expires == NONE, NEVER, self.events.expires)
+        self._tree.insert(np.arange(len(self.events), dtype=np.int32), self.events.columns, expires)
+
+    def _live(self, table: pa.Table, key: str | None) -> EventBatch:
+        every = events_from_arrow(self.schema, self.vocabularies, table, key)
+        if len(every.ids.unique()) < len(every):
+            raise EventError(f"{key or 'id'} stands twice among these events: search takes each event once")
+        gone = every.deleted | ((every.expires != NONE) & (every.expires <= self.time))
+        return events_from_arrow(self.schema, self.vocabularies, table.filter(pa.array(~gone)), key) if gone.any() else every
+
+    def search(self, batch: SubscriptionBatch) -> pa.Table:
+        """(subscription, event, score) of every match, by subscription and event."""
+        rows = rows_of_batch(batch, 0)
+        asked = Segment(self.schema, rows.table.combine_chunks(), {}, rows.residues, rows.clauses.owner, 0)
+        if len(asked.similar):
+            raise SubscriptionError(
+                f"subscription {asked.names[int(asked.similar[0])]!r} goes by similarity: search takes filters alone"
+            )
+        clause, event = self._tree.search_batch(rows.clauses, -NEVER)
+        owner, event = self._exact(asked, clause, event)
+        if asked.expires is not None:
+            owner, event = (part[asked.expires[owner] > self.time] for part in (owner, event))
+        score = scores(asked, event, owner, self.events.values)
+        ids = asked.names.strings.take(pa.array(owner)), self.events.ids.take(pa.array(event))
+        return pa.table([*ids, pa.array(score)], list(FOUND)).sort_by([(name, "ascending") for name in FOUND])
+
+    def _exact(self, asked: Segment, clause: np.ndarray, event: np.ndarray) -> Pairs:
+        """Owners and events whose residues hold too, each pair once."""
+        if asked.residues:
+            kept = np.ones(len(clause), np.bool_)
+            for i in np.flatnonzero(np.isin(clause, list(asked.residues))):
+                kept[i] = all(residue.test(self.events.values(int(event[i]))) for residue in asked.residues[int(clause[i])])
+            clause, event = clause[kept], event[kept]
+        pairs = np.unique(np.stack([asked.owner(clause), event]), axis=1)
+        return pairs[0], pairs[1]
+
+
+@dataclass(frozen=True, slots=True)
+class EventWriter:
+    """Writes the events of a partition, checked, each with its id."""
+
+    folder: Path
+    schema: Schema
+    key: str | None
+    time: int
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        given = [batch for batch in batches if len(batch)]
+        if given:
+            table = pa.Table.from_batches(given)
+            ids = events_from_arrow(self.schema, Vocabularies(self.schema), table, self.key).ids
+            if self.key is None:
+                table = table.drop_columns([name for name in ("id",) if name in table.column_names]).append_column("id", ids)
+            file = f"{uuid.uuid4().hex}.arrow"
+            write_events(self.folder / file, table, self.time)
+            yield pa.record_batch([[file], [len(table)]], schema=pa.schema(list(FILE.items())))
+
+
+def write_events(path: Path, table: pa.Table, time: int) -> None:
+    table = table.replace_schema_metadata({"time": str(time)})
+    try:
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+    except OSError as error:
+        raise StorageError(f"cannot write the events' snapshot {path}: {error}") from error
+
+
+def read_events(files: Sequence[Path]) -> tuple[pa.Table, int]:
+    """The mapped table of all files, and the time of the latest."""
+    try:
+        tables = [pa.ipc.open_file(pa.memory_map(str(file))).read_all() for file in files]
+    except (OSError, pa.ArrowInvalid) as error:
+        raise StorageError(f"the events' snapshot in {files[0].parent} cannot be read: {error}") from error
+    time = max((int(table.schema.metadata[b"time"]) for table in tables), default=0)
+    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="default"), time
+
+
+def write_live(folder: Path, path: Path, time: int) -> None:
+    """The events that the topic in `folder` holds, as its registry says."""
+    schema, key = topic_of(folder)
+    registry = Registry(folder / REGISTRY, readonly=True)
+    try:
+        events = [event_from_record(schema, json.loads(body)) for (body,) in registry.read("SELECT body FROM event ORDER BY id")]
+    finally:
+        registry.close()
+    write_events(path, events_to_arrow(schema, events, key), time)
+
+
+def topic_of(folder: Path) -> tuple[Schema, str | None]:
+    """Schema and key of the topic in `folder`; needs no manifest, since events alone make none."""
+    if not (folder / REGISTRY).is_file():
+        raise StorageError(f"{folder} holds no topic: search takes the folder of one, or a DataFrame of events")
+    registry = Registry(folder / REGISTRY, readonly=True)
+    try:
+        meta = registry.meta()
+    finally:
+        registry.close()
+    return Schema.from_dict(meta["schema"]), meta["key"]

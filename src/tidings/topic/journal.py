@@ -1,0 +1,43 @@
+"""Where a topic's changes are committed before they are applied. In memory there is nothing to commit: this one does nothing.
+
+`durable.RegistryJournal` writes the same changes to the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidings.match.answers.results import Notification
+from tidings.model.door.event import Event
+from tidings.model.door.subscription import Subscription
+from tidings.topic.publisher import Publisher
+
+if TYPE_CHECKING:
+    from tidings.topic.topic import Topic
+
+
+class Journal:
+    def must_be_writable(self) -> None:
+        """Raise if changes cannot be taken at all."""
+
+    def put(self, seq: int, subscription: Subscription, notes: Sequence[Notification], *, same_window: bool = False) -> None:
+        """A subscription was set, of which these notifications are due; `same_window` if it goes on with the window it had."""
+
+    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int, notes: Sequence[Notification]) -> None:
+        """A table of subscriptions was set, and these notifications are due."""
+
+    def removed(self, seq: int, ids: Sequence[str]) -> None:
+        """Subscriptions were removed."""
+
+    def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
+        """Events were taken in, and these notifications are due."""
+
+    def restored(self, topic: Topic) -> Publisher:
+        """The publisher as it was at the last commit. Memory has no other record than the publisher itself."""
+        return topic.publisher
+
+    def close(self) -> None:
+        """Let go of what is held."""

@@ -1,0 +1,173 @@
+"""What publishing does: each match goes through its subscription's ranking and becomes a notification, or not.
+
+A subscription without k and window hears of every match (`matched`). One with either has a window (`windows`); it is activated when
+it matches for the first time, with the time at which it was registered, so a million idle subscriptions cost nothing. In a keyed
+topic every subscription has a board (`boards`): the k best current objects, by its relevance or else its score.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tidings.boards.boards import Boards
+from tidings.boards.changes import Change
+from tidings.match.answers.results import Match, Notification, instant
+from tidings.model.door.event import Event
+from tidings.model.door.subscription import Subscription
+from tidings.model.filter.clause import Values
+from tidings.model.values.schema import Schema
+from tidings.rank.nearness import ideal_point
+from tidings.rank.relevance import Relevance, relevance_of
+from tidings.topic.live_events import LiveEvents
+from tidings.windows.near.spaces import POINTS, NearSpaces
+from tidings.windows.ranked_lists import Entry
+from tidings.windows.windows import Windows
+
+Ranked = tuple[Subscription, float]
+"""A subscription that has a window, and the score of its match."""
+
+
+class Publisher:
+    def __init__(self, schema: Schema, key: str | None, matching: Callable[[Values], Iterable[str]] | None = None) -> None:
+        """`matching` gives the subscriptions that an object's values satisfy; boards of a keyed topic ask it."""
+        self.schema = schema
+        self.events = LiveEvents(schema)
+        self.windows = Windows()
+        self.near = NearSpaces()
+        self.boards = Boards(schema, matching=matching) if key is not None else None
+        self._relevance: dict[str, Relevance | None] = {}
+
+    def activate(self, subscription: Subscription, time: int) -> list[Notification]:
+        """Begin a board, which starts with its current list, or an ideal point; other windows begin with their first match."""
+        if self.boards is None:
+            point = ideal_point(subscription)
+            if point is not None:
+                self.near.activate(subscription, point)
+            return []
+        s, by = subscription, subscription.by
+        if by is None:
+            return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, s.score_of), time)
+        if not by.lstrip().startswith("{"):
+            return of_changes(self.boards.watch(s.id, s.clauses, s.k, by), time)
+        relevance = relevance_of(self.schema, by)
+
+        def known(values: Values) -> float:
+            value = relevance(values, 0)
+            return -math.inf if value is None else value
+
+        return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, known), time)
+
+    def deactivate(self, id: str) -> None:
+        if self.boards is not None and id in self.boards:
+            self.boards.unwatch(id)
+        self._relevance.pop(id, None)
+        if id in self.windows:
+            self.windows.deactivate(id)
+        if id in self.near:
+            self.near.deactivate(id)
+
+    def change(self, before: Subscription, after: Subscription, time: int) -> list[Notification]:
+        """An update keeps the window and what it has delivered, unless the window itself is another; a board starts anew."""
+        if self.boards is None and same_window(before, after):
+            return []
+        self.deactivate(before.id)
+        return self.activate(after, time)
+
+    def publish(self, event: Event, at: int, plain: Sequence[Match], ranked: Sequence[Ranked]) -> list[Notification]:
+        """`plain` and `ranked` are the matches of the event; what time brought until `at` comes first. See `publish_near`."""
+        notes = self._advance_windows(at)
+        judged = [(s.id, self._relevant(s, event, score, at)) for s, score in ranked]
+        concerned = [(id, relevance) for id, relevance in judged if relevance is not None]
+        self.events.put(event)
+        notes += [Notification(m.subscription, m.event, m.score, None, "matched", instant(at)) for m in plain]
+        return notes + _of_entries(self.windows.publish(event.id, at, event.expires, concerned))
+
+    def publish_near(self, events: Sequence[Event], at: Sequence[int]) -> list[Notification]:
+        """What all these events, published before, mean for those that are nothing but an ideal point."""
+        return _of_entries(self.near.publish(events, at))
+
+    def _relevant(self, subscription: Subscription, event: Event, score: float, at: int) -> float | None:
+        id = subscription.id
+        if id not in self._relevance:
+            self._relevance[id] = relevance_of(self.schema, subscription.by) if subscription.by is not None else None
+            if id not in self.windows:
+                assert subscription.since is not None
+                self.windows.activate(id, subscription.k, subscription.window, subscription.since, subscription.error)
+        relevance = self._relevance[id]
+        return score if relevance is None else relevance(event.values, at)
+
+    def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
+        """Changes of a keyed topic's objects at one instant: their net effect on every board."""
+        assert self.boards is not None
+        notes = self.advance(at)
+        for event in events:
+            if event.deleted:
+                self.events.remove(event.id)
+            else:
+                self.events.put(event)
+        return notes + of_changes(self.boards.publish_batch([(e.id, None if e.deleted else e.values) for e in events], at), at)
+
+    def advance(self, time: int) -> list[Notification]:
+        """What happens by itself up to and including `time`: promotions, and objects that expire."""
+        return self._advance_windows(time) + _of_entries(self.near.advance(time))
+
+    def _advance_windows(self, time: int) -> list[Notification]:
+        notes = _of_entries(self.windows.advance(time))
+        for event in self.events.expire(time):
+            if self.boards is not None and event.expires is not None:
+                notes += of_changes(self.boards.publish(event.id, None, event.expires), event.expires)
+        return notes
+
+    def top(self, subscription: Subscription, time: int) -> list[Match]:
+        """A subscription's list at `time`, best first."""
+        id = subscription.id
+        if self.boards is not None:
+            return [Match(key, id, score) for key, score in self.boards.top(id)]
+        lists = self.near if id in self.near else self.windows
+        return [Match(event, id, score) for event, score in lists.top(id, time)] if id in lists else []
+
+    @property
+    def clock(self) -> int | None:
+        return self.windows.clock
+
+    def changed_state(self) -> list[tuple[str, str]]:
+        """The windows that changed since last asked, by subscription, as JSON."""
+        return [(id, json.dumps(self.windows.state_of(id))) for id in self.windows.changed()] + list(self.near.changed_state())
+
+    def restore(
+        self, clock: int | None, publications: int, states: Iterable[tuple[str, str]], near: Iterable[Subscription] = ()
+    ) -> None:
+        """`near` are the subscriptions that are nothing but an ideal point."""
+        saved: dict[str, Any] = {id: json.loads(body) for id, body in states}
+        self.near.restore(clock, publications, saved, near)
+        matched = {id: state for id, state in saved.items() if id not in self.near and not id.startswith(POINTS)}
+        self.windows = Windows.restore({"clock": clock, "publications": publications, "subscriptions": matched})
+
+    def restore_boards(self, subscriptions: Iterable[Subscription]) -> None:
+        """Boards hold nothing that objects and subscriptions do not say."""
+        if self.boards is not None:
+            self.boards.publish_batch([(event.id, event.values) for event in self.events])
+            for subscription in subscriptions:
+                self.activate(subscription, 0)
+
+
+def same_window(before: Subscription, after: Subscription) -> bool:
+    """Whether an update leaves the window, and what it has delivered, as it was.
+
+    What is nothing but an ideal point keeps no list of its matches, so a filter given to it, or taken away, makes another window.
+    """
+    a, b = before, after
+    if a.by is not None and (ideal_point(a) is None) != (ideal_point(b) is None):
+        return False
+    return a.k == b.k and a.window == b.window and a.by == b.by and a.error == b.error and a.since == b.since
+
+
+def _of_entries(entries: Iterable[Entry]) -> list[Notification]:
+    return [Notification(e.subscription, e.event, e.relevance, e.rank or None, e.why, instant(e.at)) for e in entries]
+
+
+def of_changes(changes: Iterable[Change], at: int) -> list[Notification]:
+    return [Notification(c.subscription, c.key, c.score, c.rank, c.why, instant(at)) for c in changes]

@@ -1,0 +1,358 @@
+"""A topic: subscriptions, live events, and the answers. In memory by itself; `durable.open` makes one that is kept on disk.
+
+Every change is made in three steps: read and check the input, commit it to the journal (a durable topic's registry; nothing in
+memory), apply it. What is not committed is not applied, and what was applied is committed. Windows and boards change before the
+commit, which takes their notifications along, and are put back if it fails (`Committed`). Writers take turns; matching waits for
+nobody's commit.
+"""
+
+from __future__ import annotations
+
+import threading
+import time as wall_clock
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.errors import SubscriptionError
+from tidings.match.answers.explain import Explanation, explain_event, explain_pair, explain_vague
+from tidings.match.answers.ordering import by_event, match_list, match_table
+from tidings.match.answers.relaxed import relaxed_list, relaxed_table
+from tidings.match.answers.results import Match, Notification, instant
+from tidings.match.answers.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
+from tidings.match.store.event_statistics import Statistics
+from tidings.match.store.segment import near_rows
+from tidings.match.store.store import Store
+from tidings.match.store.subscription_rows import rows_of_batch
+from tidings.model.columns.arrays import EventColumns, Vocabularies, encode_events
+from tidings.model.columns.tables import (
+    EventBatch,
+    batch_of,
+    events_from_arrow,
+    events_to_arrow,
+    subscription_at,
+    subscriptions_from_arrow,
+)
+from tidings.model.door.event import Event, EventReader, read_events
+from tidings.model.door.subscription import Subscription, changed, make_subscription, read_k
+from tidings.model.filter.clause import Clause, Values
+from tidings.model.filter.compile import compile_filter
+from tidings.model.values.schema import Attribute, Schema
+from tidings.model.values.times import parse_time
+from tidings.rank.relevance import relevance_of
+from tidings.topic.journal import Journal
+from tidings.topic.moving import moved, placed_within
+from tidings.topic.publisher import Publisher, same_window
+from tidings.topic.stats import topic_stats
+
+
+class Committed:
+    """A change of windows, boards and live events that is committed by the end of the block, or else undone."""
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        topic.journal.must_be_writable()
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._topic.publisher = self._topic.journal.restored(self._topic)
+
+
+class Topic:
+    """`schema` names the attributes; `key` makes it a keyed topic, a table of current objects instead of a stream of events."""
+
+    def __init__(self, name: str, schema: Schema | Mapping[str, Attribute], *, key: str | None = None) -> None:
+        self.name = name
+        self.schema = schema if isinstance(schema, Schema) else Schema(schema)
+        self.key = key
+        self._read = EventReader(self.schema, key)
+        self.statistics = Statistics()
+        self.journal = Journal()
+        self._writing = threading.RLock()
+        self.use(Vocabularies(self.schema))
+        self.publisher = self.new_publisher()
+
+    def use(self, vocabularies: Vocabularies) -> None:
+        """Begin with these codes and no subscriptions."""
+        self.vocabularies = vocabularies
+        self.store = Store(self.schema, vocabularies, self.statistics)
+
+    def new_publisher(self) -> Publisher:
+        """One that knows nothing yet."""
+        return Publisher(self.schema, self.key, self._matching)
+
+    def _matching(self, values: Values) -> list[str]:
+        found, fresh, _ = self.store.match_one(values)
+        return [id for segment, ordinal in found for id in segment.names.take(ordinal)] + [s.id for s in fresh]
+
+    # Subscriptions
+
+    def subscribe(
+        self,
+        id: str,
+        filter: str | Mapping[str, Any] | None = None,
+        *,
+        within: tuple[Sequence[float], float] | None = None,
+        replay: bool = False,
+        time: Any = None,
+        **ranking: Any,
+    ) -> list[Notification]:
+        """Register or replace a subscription; `replay` gives the live events that match, a keyed topic gives its current list.
+
+        `within` is ((x, y), r): the place must lie within r metres of the point (units of a plane), on top of the filter.
+        """
+        now = self._at(time)
+        subscription = make_subscription(self.schema, id, filter, **ranking)
+        if within is not None:
+            subscription = placed_within(self.schema, subscription, *within)
+        if subscription.by is not None:
+            relevance_of(self.schema, subscription.by)
+        if subscription.is_ranked:
+            subscription = replace(subscription, since=now)
+        with self._writing:
+            seq = self.store.snapshot.seq + 1
+            with Committed(self):
+                self.publisher.deactivate(id)
+                notes = self.publisher.activate(subscription, now)
+                if replay and self.key is None:
+                    for event in self.publisher.events.search(subscription.clauses, now):
+                        score = subscription.score_of(event.values)
+                        notes.append(Notification(id, event.id, score, None, "matched", instant(now)))
+                self.journal.put(seq, subscription, notes)
+            self.store.put(seq, [subscription])
+            return notes
+
+    def subscribe_many(self, table: pa.Table, *, on_error: str = "raise", time: Any = None) -> int:
+        """Register the rows of a table (columnar form or a `filter` column); how many were taken."""
+        now = self._at(time)
+        with self._writing:
+            batch = subscriptions_from_arrow(self.schema, self.vocabularies, table, on_error=on_error)
+            rows = rows_of_batch(batch, now)
+            replaced = self.store.existing(rows.ids())
+            seq = self.store.snapshot.seq + 1
+            with Committed(self):
+                for id in replaced:
+                    self.publisher.deactivate(id)
+                begins = range(len(batch)) if self.key is not None else np.flatnonzero(near_rows(rows.table, rows.clauses)).tolist()
+                watched = [replace(subscription_at(batch, row), since=now) for row in begins]
+                notes = [note for s in watched for note in self.publisher.activate(s, now)]
+                self.journal.loaded(seq, batch.table, replaced, now, notes)
+            self.store.put_rows(seq, rows)
+        return len(rows)
+
+    def update(self, id: str, *, time: Any = None, **changes: Any) -> list[Notification]:
+        """Change any part of a subscription: its filter, score, k, window and so on. A keyed topic gives its list anew."""
+        with self._writing:
+            before = self.subscription(id)
+            return self._replace(before, changed(self.schema, before, changes), self._at(time))
+
+    def move(self, id: str, point: Sequence[float], *, time: Any = None) -> list[Notification]:
+        """Centre a subscription's place on `point`, keeping its size."""
+        with self._writing:
+            before = self.subscription(id)
+            return self._replace(before, moved(self.schema, before, point), self._at(time))
+
+    def unsubscribe(self, id: str) -> None:
+        with self._writing:
+            if id not in self.store:
+                raise SubscriptionError(f"there is no subscription {id!r}")
+            seq = self.store.snapshot.seq + 1
+            self.journal.removed(seq, [id])
+            self.store.remove(seq, [id])
+            self.publisher.deactivate(id)
+
+    def unsubscribe_many(self, ids: Sequence[str]) -> int:
+        """Remove those of `ids` that are there, as one change; how many they were."""
+        with self._writing:
+            there = self.store.existing(pa.array(dict.fromkeys(ids), pa.string()))
+            if there:
+                seq = self.store.snapshot.seq + 1
+                self.journal.removed(seq, there)
+                self.store.remove(seq, there)
+            for id in there:
+                self.publisher.deactivate(id)
+            return len(there)
+
+    def subscription(self, id: str) -> Subscription:
+        found = self.store.get(id)
+        if found is None:
+            raise SubscriptionError(f"there is no subscription {id!r}")
+        return found
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def _replace(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
+        if after.is_ranked and (after.since is None or not same_window(before, after)):
+            after = replace(after, since=now)
+        if after.by is not None:
+            relevance_of(self.schema, after.by)
+        seq = self.store.snapshot.seq + 1
+        with Committed(self):
+            notes = self.publisher.change(before, after, now)
+            self.journal.put(seq, after, notes, same_window=same_window(before, after))
+        self.store.put(seq, [after])
+        return notes
+
+    # Matching
+
+    def match(
+        self, event: Any, k: int | None = None, *, relaxed: bool = False, aggregate: str = "sum", time: Any = None
+    ) -> list[Match]:
+        """Who should hear of this event: all, by id; or the k best by (score desc, id asc)."""
+        read = self._read(event)
+        k = None if k is None else read_k(k)
+        now = self._at(time)
+        return self._match(read, k, now, aggregate if relaxed else None)
+
+    def _match(self, read: Event, k: int | None, now: int, relaxed: str | None) -> list[Match]:
+        """`relaxed` names the aggregate."""
+        if read.vague and relaxed is None:
+            return vague_list(self.store, read, k, now)
+        if relaxed is not None:
+            return (vague_relaxed if read.vague else relaxed_list)(self.store, read, k, relaxed, now)
+        if k is None:
+            found, fresh, similar = self.store.match_one(read.values)
+        else:
+            pairs, waiting, similar = self.store.match(lambda: self.encode([read]), lambda _: read.values, k)
+            found, fresh = [(segment, ordinal) for segment, _, ordinal, _ in pairs], [s for _, s in waiting]
+        return match_list(read.id, found, fresh, read.values, k, now, similar)
+
+    def match_batch(
+        self, events: Any, k: int | None = None, *, relaxed: bool = False, aggregate: str = "sum", time: Any = None
+    ) -> pa.Table:
+        """(event, subscription, score) of a table of events, or of an iterable of events."""
+        k = None if k is None else read_k(k)
+        now = self._at(time)
+        batch = self._batch(events)
+        if isinstance(batch, list):
+            return match_rows(m for event in batch for m in self._match(event, k, now, aggregate if relaxed else None))
+        if relaxed:
+            return relaxed_table(self.store, batch, k, aggregate, now).drop_columns(["row"])
+        return self._matched(batch, k, now)
+
+    def _matched(self, batch: EventBatch, k: int | None, now: int) -> pa.Table:
+        found, fresh, similar = self.store.match(lambda: batch.encoded(self.vocabularies), batch.values, k)
+        return match_table(batch.ids, found, fresh, batch.values, k, now, similar).drop_columns(["row"])
+
+    def explain(self, event: Any, subscription: str | None = None, *, k: int = 10, time: Any = None) -> Explanation:
+        """Why a subscription does or does not hear of an event; without one, what each step of matching left over, and how the
+        k best would be found."""
+        read = self._read(event)
+        now = self._at(time)
+        if read.vague:
+            return explain_vague(self.store, read, None if subscription is None else self.subscription(subscription), now)
+        if subscription is None:
+            return explain_event(self.store, self.encode([read]), read, now, k)
+        return explain_pair(self.store, self.encode([read]), read, self.subscription(subscription), now)
+
+    # Publishing
+
+    def publish(self, event: Any, *, time: Any = None) -> list[Notification]:
+        """Take an event in: who is notified of it, and what the passing of time until then brought."""
+        read = self._read(event)
+        if read.vague:
+            raise unpublishable(read)
+        with self._writing:
+            return self._publish([read], self.encode([read]), time)
+
+    def publish_batch(self, events: Any, *, time: Any = None) -> list[Notification]:
+        """Take many events in, in order, as one change; an event's own `time` is when it is published unless `time` says."""
+        batch = self._batch(events)
+        if isinstance(batch, list):
+            raise unpublishable(next(event for event in batch if event.vague))
+        with self._writing:
+            return self._publish(batch.events(), batch.encoded(self.vocabularies), time)
+
+    def advance(self, time: Any) -> list[Notification]:
+        """Let time pass: promotions and expiries up to and including `time`."""
+        with self._writing, Committed(self):
+            notes = self.publisher.advance(self._at(time))
+            self.journal.published([], notes, self.publisher)
+            return notes
+
+    def search(self, filter: str | Mapping[str, Any] | None = None, *, time: Any = None) -> pa.Table:
+        """The live events that match, by id."""
+        clauses = [Clause()] if filter is None else compile_filter(self.schema, filter)
+        with self._writing:
+            return events_to_arrow(self.schema, self.publisher.events.search(clauses, self._at(time)))
+
+    def top(self, id: str, *, time: Any = None) -> list[Match]:
+        """A subscription's current list, best first."""
+        with self._writing:
+            return self.publisher.top(self.subscription(id), self._at(time))
+
+    def _publish(self, events: Sequence[Event], columns: EventColumns, time: Any) -> list[Notification]:
+        now = self._at(time)
+        at = [now if time is not None or event.time is None else event.time for event in events]
+        with Committed(self):
+            notes = self._told(events, columns, at) if self.key is None else self._told_of_objects(events, at)
+            self.journal.published(events, notes, self.publisher)
+        return notes
+
+    def _told(self, events: Sequence[Event], columns: EventColumns, at: Sequence[int]) -> list[Notification]:
+        """Who is notified of each event, once the publisher has taken it in."""
+        found, fresh, similar = self.store.match(lambda: columns, lambda row: events[row].values, near=False)
+        concerned = by_event(found, fresh, events, self.vocabularies, at.__getitem__, similar)
+        notes: list[Notification] = []
+        for event, instant_of, (plain, ranked) in zip(events, at, concerned, strict=True):
+            notes += self.publisher.publish(event, instant_of, plain, ranked)
+        notes += self.publisher.publish_near(events, at)
+        return notes
+
+    def _told_of_objects(self, events: Sequence[Event], at: Sequence[int]) -> list[Notification]:
+        """Objects of a keyed topic: those of one instant are one change of the boards."""
+        notes: list[Notification] = []
+        for instant_of, group in groupby(zip(at, events, strict=True), key=itemgetter(0)):
+            notes += self.publisher.replace([event for _, event in group], instant_of)
+        return notes
+
+    # The rest
+
+    def stats(self) -> dict[str, Any]:
+        """Subscriptions, segments and homes, bytes, live events, and what matching has cost so far."""
+        return topic_stats(self)
+
+    def flush(self) -> None:
+        """Pack what is new into a segment (a durable topic writes it and a manifest)."""
+        self.store.flush()
+
+    def merge(self) -> None:
+        """Make one segment of all."""
+        self.store.flush()
+        self.store.merge()
+
+    def close(self) -> None:
+        self.store.close()
+        self.journal.close()
+
+    def __enter__(self) -> Topic:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def encode(self, events: Sequence[Event]) -> EventColumns:
+        return encode_events(self.schema, self.vocabularies, [event.values for event in events])
+
+    def _batch(self, events: Any) -> EventBatch | list[Event]:
+        """The events as columns; as objects if some have values that no column can hold."""
+        if isinstance(events, pa.Table | pa.RecordBatch):
+            if not has_vague_columns(self.schema, events.schema):
+                return events_from_arrow(self.schema, self.vocabularies, events, key=self.key)
+            events = events.to_pylist()
+        read = read_events(self.schema, events, self.key)
+        return read if any(event.vague for event in read) else batch_of(self.schema, self.vocabularies, read, self.key)
+
+    @staticmethod
+    def _at(time: Any) -> int:
+        """The only place that looks at the wall clock."""
+        return wall_clock.time_ns() // 1000 if time is None else parse_time(time)

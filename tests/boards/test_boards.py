@@ -1,0 +1,116 @@
+"""Boards against the oracle: painted and plain watchers, publications and batches, one state machine."""
+
+import math
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tests.oracle.boards import BoardsOracle
+from tidings.boards.boards import Boards
+from tidings.boards.key_order import KeyOrder
+from tidings.errors import SubscriptionError
+from tidings.model.filter.clause import Clause
+from tidings.model.filter.operands import compile_number
+from tidings.model.values.schema import Category, Number, Schema
+
+SCHEMA = Schema({"price": Number(0, 4), "risk": Number(0, 4), "stars": Number(), "brand": Category()})
+eighths = st.integers(0, 20).map(lambda i: i / 8)
+keys = st.integers(0, 14).map(lambda i: f"key{i}")
+values = st.fixed_dictionaries({}, optional={"price": eighths, "risk": eighths, "stars": eighths, "brand": st.sampled_from("ab")})
+ends = st.tuples(eighths | st.just(-math.inf), eighths | st.just(math.inf)).map(lambda p: (min(p), max(p)))
+one_range = st.builds(lambda name, span: [Clause(ranges={name: span})], st.sampled_from(["price", "risk", "stars"]), ends)
+two_ranges = st.builds(lambda a, b: [Clause(ranges={"price": a, "risk": b})], ends, ends)
+one_sided = st.builds(lambda a, hi: [Clause(ranges={"price": a, "risk": (-math.inf, hi)})], ends, eighths)
+other_sided = st.builds(lambda a, lo: [Clause(ranges={"price": a, "risk": (lo, math.inf)})], ends, eighths)
+other = st.sampled_from(
+    [
+        [Clause()],
+        [Clause(within={"brand": frozenset("a")})],
+        [],
+        [Clause(ranges={"price": (0, 1)}), Clause(ranges={"risk": (2, 9)})],
+    ]
+)
+filters = one_range | one_range | one_sided | other_sided | two_ranges | other
+BY = ["-stars", "stars", "-price", "risk", "stars + price", "-2 * stars"]
+
+
+class BoardsMachine(RuleBasedStateMachine):
+    @initialize(x=st.sampled_from([None, None, "price"]), indexed=st.booleans())
+    def build(self, x, indexed):
+        self.oracle = BoardsOracle(SCHEMA)
+        self.boards = Boards(SCHEMA, x, self.matching if indexed else None)
+        self.count = 0
+
+    def matching(self, values):
+        return [id for id, (clauses, _, _) in self.oracle.watchers.items() if any(c.holds(SCHEMA, values) for c in clauses)]
+
+    @rule(clauses=filters, k=st.sampled_from([0, 1, 2, 2, 3, 5, None]), by=st.sampled_from(BY))
+    def watch(self, clauses, k, by):
+        id = f"s{self.count}"
+        self.count += 1
+        expected = self.oracle.watch(id, clauses, k, compile_number(SCHEMA, by).value)
+        assert self.boards.watch(id, clauses, k, by) == expected
+
+    @precondition(lambda self: self.oracle.watchers)
+    @rule(data=st.data())
+    def unwatch(self, data):
+        id = data.draw(st.sampled_from(sorted(self.oracle.watchers)))
+        self.oracle.unwatch(id)
+        self.boards.unwatch(id)
+        assert id not in self.boards
+
+    @rule(key=keys, values=values | st.none())
+    def publish(self, key, values):
+        expected = self.oracle.publish_batch([(key, values)])
+        told = self.boards.publish(key, values, 0)
+        assert set(told) == expected
+        assert len(told) == len(expected)
+
+    @rule(changes=st.lists(st.tuples(keys, values | st.none()), max_size=20))
+    def publish_batch(self, changes):
+        expected = self.oracle.publish_batch(changes)
+        told = self.boards.publish_batch(changes, 0)
+        assert set(told) == expected
+        assert len(told) == len(expected)
+
+    @invariant()
+    def same_lists(self):
+        if hasattr(self, "boards"):
+            self.boards.check()
+            for id in self.oracle.watchers:
+                assert self.boards.top(id) == self.oracle.top(id)
+
+
+TestBoards = BoardsMachine.TestCase
+TestBoards.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+
+
+def test_ties_in_relevance_go_by_key_also_when_keys_come_in_the_worst_order():
+    boards = Boards(SCHEMA)
+    boards.watch("all", [Clause(ranges={"price": (0, 1)})], 3, "-stars")
+    names = ["b", "a"] + ["a" + "z" * i + "m" for i in range(70)]  # each new key falls just before b
+    for name in names:
+        boards.publish(name, {"price": 0.5, "stars": 1.0}, 0)
+        boards.check()
+    assert [key for key, _ in boards.top("all")] == sorted(names)[:3]
+
+
+def test_ties_are_spread_anew_when_no_number_is_left_between_two():
+    order = KeyOrder()
+    order.add("a")
+    order.add("b")
+    for i in range(80):
+        order.add("a" + "z" * i + "m")
+    order.check()
+    assert order.version > 0
+
+
+def test_watching_twice_or_without_by_is_refused():
+    boards = Boards(SCHEMA)
+    boards.watch("s", [Clause()], 3, "-stars")
+    with pytest.raises(SubscriptionError, match="already watches"):
+        boards.watch("s", [Clause()], 3, "-stars")
+    with pytest.raises(SubscriptionError, match="needs by"):
+        boards.watch("t", [Clause()], 3, None)

@@ -1,0 +1,146 @@
+"""Jobs: read from TOML, run on a real local Spark, with changes, refused events and a report."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+import tidings as td
+from tests.spark.samples import EVENTS, SCHEMA, START, rows_of, subscriptions
+from tidings.durable.manifest_view import View
+from tidings.spark.job import runner, submitting
+from tidings.spark.job.job_file import JobError, job_of, load_job, set_value
+from tidings.spark.transforms.following import apply_changes
+
+spark_test = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+def spec(folder: Path) -> dict:
+    return {
+        "topic": {"path": str(folder / "topic"), "name": "offers", "schema": SCHEMA.to_dict()},
+        "subscriptions": {"format": "parquet", "options": {"path": str(folder / "subscriptions.parquet")}},
+        "changes": {"format": "parquet", "options": {"path": str(folder / "changes")}},
+        "events": {"format": "parquet", "options": {"path": str(folder / "events"), "maxFilesPerTrigger": 1}},
+        "sink": {"format": "parquet", "options": {"path": str(folder / "notes")}},
+        "refused": {"format": "json", "options": {"path": str(folder / "refused")}},
+        "run": {"checkpoint": str(folder / "checkpoint"), "report": str(folder / "report.html")},
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"events": None}, r"\[events\] is missing"),
+        ({"sources": {}}, r"\[sources\] is unknown"),
+        ({"run": {}}, r"\[run\] needs checkpoint"),
+        ({"run": {"checkpoint": "c", "often": 1}}, r"run\.often is unknown: \[run\] has checkpoint, trigger"),
+        ({"answer": {"kind": "tell"}}, "answer.kind is 'tell': 'notify' or 'match'"),
+        ({"sink": "parquet"}, "sink is 'parquet': a table"),
+    ],
+)
+def test_a_job_with_a_mistake_is_refused(tmp_path, change, sentence):
+    given = {name: part for name, part in {**spec(tmp_path), **change}.items() if part is not None}
+    with pytest.raises(JobError, match=sentence):
+        job_of(given)
+
+
+def test_set_changes_a_field(tmp_path):
+    given = spec(tmp_path)
+    set_value(given, "run.trigger=real-time 7 seconds")
+    set_value(given, "answer.shards=5")
+    set_value(given, "events.options.maxFilesPerTrigger=3")
+    job = job_of(given)
+    assert job.trigger == {"realTime": "7 seconds"}
+    assert job.answer.shards == 5
+    assert job.events.options["maxFilesPerTrigger"] == "3"
+    with pytest.raises(JobError, match=r"table\.key=value is accepted"):
+        set_value(given, "trigger")
+    with pytest.raises(JobError, match="cannot read"):
+        load_job(tmp_path / "nothing.toml")
+
+
+@pytest.mark.parametrize("name", ["demo/job.toml"])
+def test_the_demo_is_a_job(name):
+    assert load_job(Path(name)).topic.name == "offers"
+
+
+class TestRun:
+    pytestmark = spark_test
+
+    def test_a_job_builds_follows_notifies_and_reports(self, spark, tmp_path):
+        pq.write_table(subscriptions(100), tmp_path / "subscriptions.parquet")
+        for name, table in {"events": EVENTS.slice(0, 60), "changes": changes()}.items():
+            (tmp_path / name).mkdir()
+            pq.write_table(table, tmp_path / name / "0.parquet")
+        bad = EVENTS.slice(0, 1).set_column(1, "price", pa.array([float("nan")])).set_column(0, "id", pa.array(["bad"]))
+        pq.write_table(bad, tmp_path / "events" / "1.parquet")
+        out = io.StringIO()
+        progress = runner.run(job_of(spec(tmp_path)), "local[2]", Console(file=out))
+        assert sum(batch.refused for batch in progress.all) == 1
+        assert sum(batch.events for batch in progress.all) == 61
+        assert [row["event"] for row in spark.read.json(str(tmp_path / "refused")).collect()] == ["bad"]
+        got = rows_of(spark.read.parquet(str(tmp_path / "notes")))
+        assert sum(batch.notifications for batch in progress.all) == len(got) > 0
+        page = (tmp_path / "report.html").read_text()
+        assert page.count("<svg") == 4
+        assert f"<td>{len(got):,}</td>" in page
+        assert "built" in out.getvalue()
+        with td.open(tmp_path / "topic") as topic:
+            assert len(topic) == 100
+
+    def test_a_dry_run_shows_what_would_be(self, spark, tmp_path, capsys):
+        pq.write_table(subscriptions(20), tmp_path / "subscriptions.parquet")
+        (tmp_path / "events").mkdir()
+        pq.write_table(EVENTS.slice(0, 30), tmp_path / "events" / "0.parquet")
+        out = io.StringIO()
+        runner.dry_run(job_of(spec(tmp_path)), "local[2]", Console(file=out, width=200))
+        assert "a sample of 30 events gives" in out.getvalue()
+        assert "why:string" in out.getvalue()
+        assert not (tmp_path / "notes").exists()
+
+
+def changes() -> pa.Table:
+    return pa.table({"id": ["s1", "new", "s2"], "op": ["delete", "upsert", None], "price.hi": [None, 50.0, 10.0]})
+
+
+def test_changes_are_applied_once_and_the_last_of_an_id_counts(tmp_path):
+    with td.open(tmp_path, "offers", SCHEMA) as topic:
+        topic.subscribe_many(subscriptions(10), time=START)
+        table = pa.concat_tables([changes(), pa.table({"id": ["new"], "op": ["delete"]})], promote_options="default")
+        for _ in range(2):
+            assert apply_changes(topic, table, 1_000_000) == []
+            assert len(topic) == 9
+            assert topic.subscription("s2").clauses[0].ranges["price"][1] == 10.0
+        assert len(View.open(tmp_path)) == 9
+        wrong = pa.table({"id": ["x", "y"], "filter": ["price <", "price < 5"]})
+        (refused,) = apply_changes(topic, wrong, 1_000_000, "skip")
+        assert refused["id"] == "x"
+        assert len(topic) == 10
+        raw = pa.table({"key": [b"a", b"b", b"s3", b"c"], "value": [b'{"filter": "price < 9", "k": 2}', b"{", None, b'{"q": 1}']})
+        assert [one["id"] for one in apply_changes(topic, raw, 1_000_000, "skip")] == ["b", "c"]
+        assert topic.subscription("a").k == 2
+        assert len(topic) == 10
+
+
+def test_the_packed_environment_has_what_a_worker_imports(tmp_path):
+    needed = {distribution.name.lower() for distribution in submitting.closure("tidings")}
+    assert {"numpy", "numba", "llvmlite", "pyarrow", "cql2", "shapely"} <= needed
+    assert not {"pyspark", "py4j", "pytest"} & needed
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        submitting.add_files(tar, next(d for d in submitting.closure("tidings") if d.name.lower() == "cql2"))
+        assert any(name.startswith("cql2/") for name in tar.getnames())
+    command = submitting.command(Path("job.toml"), "spark://h:1", ["run.trigger=1 second"], "a:b:1", tmp_path / "tidings-0.tar.gz")
+    assert command[1:3] == ["--master", "spark://h:1"]
+    assert command[-3:] == ["spark://h:1", "--set", "run.trigger=1 second"]

@@ -1,0 +1,139 @@
+"""A topic in parts answers as one in a single folder does, whichever way it is cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tidings as td
+from tests.spark.samples import EVENTS, SCHEMA, START, drain, rows_of, subscriptions
+from tidings.durable.manifest import load_manifest
+from tidings.errors import StorageError, SubscriptionError
+from tidings.model.columns.arrays import Vocabularies
+from tidings.model.columns.tables import events_from_arrow, subscriptions_from_arrow
+from tidings.spark import build, follow, match, notify
+from tidings.spark.parts.cells import cut_by, extents, part_folder
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+CUTS = ["place", "price", "hash"]
+FORMS = {
+    "residue": "price <= 50 AND price + size > 60",
+    "either": "price BETWEEN 1 AND 2 OR price BETWEEN 90 AND 95",
+    "narrow": "price BETWEEN 10 AND 12 AND S_INTERSECTS(place, BBOX(1, 1, 2, 2))",
+    "none": "price IS NULL",
+    "all": None,
+    "never": "price < 2 AND price > 3",
+}
+
+
+def table() -> pa.Table:
+    """Columnar rows, of which many are narrow enough to lie in one cell, a few weights, and one that goes by similarity."""
+    made = subscriptions(200, windows=False)
+    low = np.asarray(made["price.lo"])
+    made = made.set_column(made.column_names.index("price.hi"), "price.hi", pa.array(low + np.where(np.arange(200) % 2, 1.0, 40.0)))
+    return made.append_column("price.weight", pa.array([0.5] * 200))
+
+
+def events() -> pa.Table:
+    """With some that lack a price or a place, and some whose place is a box."""
+    given = EVENTS.drop_columns(["time"])
+    price = [None if i % 11 == 0 else v for i, v in enumerate(given["price"].to_pylist())]
+    boxes = []
+    for i, place in enumerate(given["place"].to_pylist()):
+        x, y = place["x"], place["y"]
+        boxes.append(None if i % 13 == 0 else {"xmin": x, "ymin": y, "xmax": x + (i % 3), "ymax": y + (i % 2)})
+    given = given.set_column(given.column_names.index("price"), "price", pa.array(price, pa.float64()))
+    return given.set_column(given.column_names.index("place"), "place", pa.array(boxes))
+
+
+@pytest.mark.parametrize("by", CUTS)
+def test_no_match_is_missed_and_none_is_found_twice(by):
+    """By the cells alone: whoever matches an event stands in exactly one part, which the event visits."""
+    batch = subscriptions_from_arrow(SCHEMA, Vocabularies(SCHEMA), table())
+    ends = extents(SCHEMA, by, batch.clauses) if by in SCHEMA else np.empty((0, 4))
+    ends = ends[np.isfinite(ends).all(axis=1)]
+    cut = cut_by(SCHEMA, by, 5, np.stack([(ends[:, 0] + ends[:, 2]) / 2, (ends[:, 1] + ends[:, 3]) / 2], axis=1))
+    part = dict(zip(batch.ids.to_pylist(), cut.subscriptions(SCHEMA, batch).tolist(), strict=True))
+    read = events_from_arrow(SCHEMA, Vocabularies(SCHEMA), events())
+    row, visited = cut.events(SCHEMA, read.columns, False)
+    visits = set(zip(read.ids.take(pa.array(row)).to_pylist(), visited.tolist(), strict=True))
+    with td.Topic("offers", SCHEMA) as topic:
+        topic.subscribe_many(table(), time=START)
+        found = rows_of(topic.match_batch(events()))
+    assert all((event, part[subscription]) in visits for event, subscription, _ in found)
+    assert len(set(part.values())) > 3, "the cells are in use"
+    assert by == "hash" or len(row) < len(read) * cut.parts * 0.7, "events visit few"
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """What the embedded engine says, by (k, relaxed)."""
+    with td.Topic("offers", SCHEMA) as topic:
+        topic.subscribe_many(table(), time=START)
+        return {
+            ask: rows_of(topic.match_batch(events(), k=ask[0], relaxed=ask[1])) for ask in ((None, False), (3, False), (3, True))
+        }
+
+
+@pytest.mark.parametrize("by", CUTS)
+def test_parts_answer_as_one_topic(spark, tmp_path, answers, by):
+    given, frame = table(), spark.createDataFrame(events()).repartition(2)
+    parts = tmp_path / "parts"
+    source = spark.createDataFrame(given).repartition(2)
+    assert build(source, parts, "offers", SCHEMA, time=START, partition_by=by, parts=4 if by == "place" else 2) == len(given)
+    for (k, relaxed), want in answers.items():
+        assert rows_of(match(frame, parts, k, relaxed)) == want
+        assert want
+
+
+def test_filters_and_similarity_in_parts_streaming(spark, tmp_path):
+    """A stream, the k best, filters of every kind, a row that cannot be read."""
+    ids = [*FORMS, "like"]
+    filters = [*FORMS.values(), "A_CONTAINS(about, ('w1', 'w2')) AND S_INTERSECTS(place, BBOX(0, 0, 2, 2))"]
+    similar = pa.array([None] * len(FORMS) + [[0.5, 0.3]], pa.list_(pa.float64()))
+    given = pa.table({"id": ids, "filter": pa.array(filters), "similarity": similar})
+    source, form = tmp_path / "events", spark.createDataFrame(events()).schema
+    bad = events().set_column(1, "price", pa.array([np.nan, *[1.5] * (len(EVENTS) - 1)]))
+    spark.createDataFrame(bad).repartition(2).write.parquet(str(source))
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    build(spark.createDataFrame(given), whole, "offers", SCHEMA, time=START)
+    build(spark.createDataFrame(given), parts, "offers", SCHEMA, time=START, partition_by="price", parts=3)
+    stream = spark.readStream.schema(form).parquet(str(source))
+    drain(match(stream, parts, k=2, corrupt=True), tmp_path / "sink", tmp_path / "checkpoint")
+    want = match(spark.read.schema(form).parquet(str(source)), whole, k=2, corrupt=True)
+    got = spark.read.parquet(str(tmp_path / "sink"))
+    assert sorted(map(repr, got.toArrow().to_pylist())) == sorted(map(repr, want.toArrow().to_pylist()))
+    assert got.where("_corrupt IS NOT NULL").count() == 1
+
+
+def test_what_takes_no_parts_says_so(spark, tmp_path):
+    source = spark.createDataFrame(table())
+    for by, sentence in (("brand", "a Category: a Number"), ("colour", "'hash' or an attribute is accepted")):
+        with pytest.raises(SubscriptionError, match=sentence):
+            build(source, tmp_path / "none", "offers", SCHEMA, partition_by=by)
+    with pytest.raises(SubscriptionError, match="parts is 0"):
+        build(source, tmp_path / "none", "offers", SCHEMA, partition_by="hash", parts=0)
+    twice = source.union(source)
+    with pytest.raises(SubscriptionError, match=r"an id stands once|which an earlier row has"):
+        build(twice, tmp_path / "none", "offers", SCHEMA, partition_by="hash", parts=2)
+    assert not list((tmp_path / "none").iterdir())
+    folder = tmp_path / "parts"
+    build(source, folder, "offers", SCHEMA, partition_by="hash", parts=2)
+    assert load_manifest(part_folder(folder, 0)).topic == "offers"
+    frame = spark.createDataFrame(events())
+    whole = spark.readStream.schema("id string, op string").parquet(str(tmp_path))
+    for refused in (
+        lambda: build(source, folder, "offers", SCHEMA),
+        lambda: match(frame, folder, ranking=True),
+        lambda: notify(frame.selectExpr("1.0 relevance", "1 time", "1 expires"), folder),
+        lambda: follow(whole, folder, tmp_path / "checkpoint"),
+    ):
+        with pytest.raises(StorageError, match="holds a topic in parts"):
+            refused()

@@ -1,0 +1,56 @@
+"""Searching many live events, across the tree's new measurements, gives what a scan gives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tidings as td
+from tidings.model.door.event import read_event
+from tidings.model.filter.compile import compile_filter
+from tidings.topic import live_events
+from tidings.topic.live_events import LiveEvents
+
+SCHEMA = td.Schema({"price": td.Number(), "brand": td.Category(), "place": td.Place(plane=True), "about": td.Words()})
+FILTERS = [
+    "price BETWEEN 10 AND 12",
+    "price < 30 AND brand = 'b3'",
+    "S_INTERSECTS(place, BBOX(2, 2, 3, 3)) AND price > 50",
+    "A_CONTAINS(about, ('w3', 'w4'))",
+    "brand LIKE 'b1%'",
+    "price IS NULL",
+]
+
+
+def test_search_is_a_scan(monkeypatch):
+    monkeypatch.setattr(live_events, "FIRST", 50)
+    rng = np.random.default_rng(0)
+    events = LiveEvents(SCHEMA)
+    kept = {}
+    for i in range(600):
+        raw = {"id": f"e{rng.integers(0, 400)}", "brand": f"b{rng.integers(0, 20)}", "place": tuple(rng.integers(0, 80, 2) / 8)}
+        raw |= {"price": float(rng.integers(0, 800) / 8)} if rng.random() < 0.9 else {}
+        raw |= {"about": " ".join(f"w{w}" for w in rng.integers(0, 8, 3)), "expires": float(rng.integers(500, 700))}
+        event = read_event(SCHEMA, raw)
+        events.put(event)
+        kept[event.id] = event
+        if i % 7 == 0:
+            gone = f"e{rng.integers(0, 400)}"
+            events.remove(gone)
+            kept.pop(gone, None)
+    for time in (0, 600_000_000, 550_000_000):
+        for filter in FILTERS:
+            clauses = compile_filter(SCHEMA, filter)
+            expected = sorted(
+                e.id for e in kept.values() if time < e.expires and any(clause.holds(SCHEMA, e.values) for clause in clauses)
+            )
+            assert [e.id for e in events.search(clauses, time)] == expected
+    assert {e.id for e in events.expire(600_000_000)} == {e.id for e in kept.values() if e.expires <= 600_000_000}
+
+
+def test_presence_of_a_category_places_no_edge():
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe("a", "brand IS NOT NULL", time=0)
+    topic.subscribe("b", "brand = 'x'", time=0)
+    topic.flush()
+    topic.subscribe("c", "brand = 'y'", time=0)
+    assert [m.subscription for m in topic.match({"id": "e", "brand": "y"}, time=0)] == ["a", "c"]
