@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from benchmarks.workloads import ATTRIBUTES, clustered, hot_areas, zipf
 from experiments.report import provenance
-from tidings.index.blocks.bitmaps import NOBODY, BlockBitmaps
+from tidings.index.blocks.bitmaps import BlockBitmaps
 from tidings.index.blocks.words import WordBlocks
+from tidings.index.packed.clauses import NOBODY
 from tidings.index.packed.packing import as_events
 from tidings.model.columns.arrays import MISSING_BOX, NO_BOX, RANGE, ClauseColumns, EventColumns
 

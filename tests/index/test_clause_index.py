@@ -20,7 +20,7 @@ from tidings.index.blocks.words import WordBlocks
 from tidings.index.motree.cells import PLACE_X, PLACE_Y, uniform_axis
 from tidings.index.motree.tree import MOTree
 from tidings.index.packed.protocol import UpdatableClauseIndex
-from tidings.match.store.rt_home import RtHome
+from tidings.index.rttree.home import RtHome
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies, encode_clauses, encode_events, take_clauses
 from tidings.model.filter.clause import Clause, above, below
 from tidings.model.values.schema import Category, Number, Place, Schema, Words

@@ -25,14 +25,15 @@ def topic_stats(topic: Topic) -> dict[str, Any]:
             "bytes": segment.nbytes,
             "homes": {
                 name: {"clauses": len(home), "bytes": home.nbytes, **home.stats._asdict()} for name, home in segment.homes.items()
-            },
+            }
+            | {name: {"clauses": len(kept), "bytes": kept.nbytes} for name, kept in segment.kept.items()},
         }
         for segment in snapshot.segments
     ]
     homes = [(name, home) for segment in segments for name, home in segment["homes"].items()]
     work.add(tree["verified"], tree["matches"])
     for _, home in homes:
-        work.add(home["candidates"], home["matches"])
+        work.add(home.get("candidates", 0), home.get("matches", 0))
     asked = max(work.events, 1)
     return {
         "topic": topic.name,

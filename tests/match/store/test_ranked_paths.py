@@ -168,3 +168,14 @@ def test_vague_values_that_are_refused(values, sentence):
     with pytest.raises(td.errors.EventError) as error:
         td.Topic("t", SCHEMA).match(values)
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("others", [[None], ["pay IS NULL"], [None, "hours > 2"], ["hours > 1 AND pay > 1", None]])
+def test_filters_that_match_everything_stand_beside_one_range(others):
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe("a", "hours > 1")
+    for number, other in enumerate(others):
+        topic.subscribe(f"b{number}", other)
+    topic.flush()
+    assert [m.subscription for m in topic.match({"hours": 5}, k=1)] == ["a"]
+    assert {m.subscription for m in topic.match({"hours": 5}, k=9)} == {m.subscription for m in topic.match({"hours": 5})}

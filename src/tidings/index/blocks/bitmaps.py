@@ -33,8 +33,8 @@ Batches are walked block by block (`match_pairs`, `topk_events`), which keeps a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +43,12 @@ from tidings.index.blocks.bitmap_match import Blocks, match_event, match_pairs, 
 from tidings.index.blocks.bitmap_topk import topk_events
 from tidings.index.blocks.layout import BLOCK, NO_KEY, PLACE, Layout, lay_out
 from tidings.index.blocks.lines import WORDS, Entries, draw_lines
-from tidings.index.packed.packing import NO_WORD, as_events, pack, pack_bits, readonly, unpack, unpack_one
+from tidings.index.packed.clauses import NOBODY, PackedClauses, joined, named, packed_in_order, packed_part, taken
+from tidings.index.packed.packing import as_events, readonly
+from tidings.index.packed.protocol import Matches
 from tidings.index.packed.record import Events, Packed
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
-from tidings.model.columns.gather import Parts
 
-Matches = tuple[NDArray[np.int32], NDArray[np.int32]]
 PAIRS = 1 << 23
 """(event, block) pairs that a chunk of a batch may need, all blocks reached."""
 PLACES = 1 << 20
@@ -63,86 +63,60 @@ class Stats(NamedTuple):
     matches: int
 
 
-class BlockBitmaps:
+class BlockBitmaps(PackedClauses):
     def __init__(
-        self, packed: Packed, blocks: Blocks, entries: Entries, lines: NDArray[np.uint64], residue: NDArray[np.uint8]
+        self, packed: Packed, residue: NDArray[np.uint8], blocks: Blocks, entries: Entries, lines: NDArray[np.uint64]
     ) -> None:
-        self.packed, self.blocks, self.entries = packed, blocks, entries
-        self.lines, self.residue = lines, residue
+        super().__init__(packed, residue)
+        self.blocks, self.entries, self.lines = blocks, entries, lines
         self._counters = np.zeros(3, np.int64)
 
     @classmethod
     def build(
-        cls, clauses: ClauseColumns, rows: NDArray[np.int32] | None = None, score: NDArray[np.float64] | None = None
-    ) -> BlockBitmaps:
-        """`rows` are the caller's names of the clauses (0, 1, ...). `score`, one a clause, orders blocks for `topk_batch`."""
-        rows = np.arange(len(clauses), dtype=np.int32) if rows is None else rows
+        cls,
+        clauses: ClauseColumns,
+        rows: NDArray[np.int32] | None = None,
+        score: NDArray[np.float64] | None = None,
+        posted: NDArray[np.int32] | None = None,
+    ) -> Self:
+        """`score` puts the best into the first blocks, and without it `topk_batch` reads them all."""
         layout = lay_out(clauses, score)
-        packed = pack(clauses, rows, layout.order, np.full(len(clauses), NO_WORD, np.int32))
         bound, key = block_bounds(clauses, layout)
         entries, lines = draw_lines(clauses, layout, bound)
         blocks = _group(layout, bound, key, np.full(len(clauses), np.inf) if score is None else score)
         return cls(
-            packed,
+            *packed_in_order(clauses, rows, layout.order),
             Blocks(*(readonly(array) for array in blocks)),
             Entries(*(readonly(array) for array in entries)),
             readonly(lines),
-            pack_bits(clauses.residue[layout.order]),
         )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything, by name; `from_arrays` takes it back without copying."""
-        parts: dict[str, Any] = {"packed": self.packed, "blocks": self.blocks, "entries": self.entries}
-        named = {f"{part}.{name}": array for part, tuple_ in parts.items() for name, array in tuple_._asdict().items()}
-        return {**named, "lines": self.lines, "residue": self.residue}
+        return {**super().arrays(), **named("blocks.", self.blocks), **named("entries.", self.entries), "lines": self.lines}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> BlockBitmaps:
-        def part(kind: Any, name: str) -> Any:
-            return kind(*(readonly(arrays[f"{name}.{field}"]) for field in kind._fields))
-
-        return cls(
-            part(Packed, "packed"),
-            part(Blocks, "blocks"),
-            part(Entries, "entries"),
-            readonly(arrays["lines"]),
-            readonly(arrays["residue"]),
-        )
-
-    def __len__(self) -> int:
-        return len(self.packed.row)
-
-    def columns(self) -> tuple[NDArray[np.int32], ClauseColumns]:
-        """(rows, clauses) that it was built from, ascending by row."""
-        return unpack(self.packed, np.full(len(self), NO_WORD, np.int32), self.residue)
-
-    def clause(self, slot: int) -> Parts:
-        """The clause in one slot."""
-        return unpack_one(self.packed, slot, NO_WORD)
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        blocks, entries = taken(Blocks, "blocks.", arrays), taken(Entries, "entries.", arrays)
+        return cls(*packed_part(arrays), blocks, entries, readonly(arrays["lines"]))
 
     def reached(self, events: EventColumns, row: int, slot: int) -> bool:
-        """Whether an event reads the slot: it touches the extent of its block."""
+        """It touches the extent of the slot's block."""
         block = int(self.blocks.start.searchsorted(np.int32(slot), "right")) - 1
         start, _ = reach_events(self.blocks, as_events(events), row, row + 1)
         return bool(start[block + 1] > start[block])
 
     def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
-        """(event row, clause row) of every match. A clause whose owner has `died[owner] <= snapshot` is skipped."""
-        return _joined([*self.match_chunks(events, died, snapshot)])
-
-    def match_chunks(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Iterator[Matches]:
-        """`match_batch` in parts, a chunk of events each, for answers that should not stand in memory together."""
         died = NOBODY if died is None else readonly(died)
         chunk = max(64, min(8192, PAIRS // max(1, len(self.blocks.best))))
-        whole = as_events(events)
+        whole, parts = as_events(events), []
         for first in range(0, len(events), chunk):
             last = min(first + chunk, len(events))
             pairs = reach_events(self.blocks, whole, first, last)
             args = (self.packed, self.blocks, self.entries, self.lines, whole, first, last, *pairs, died, snapshot)
-            yield match_pairs(*args, self._counters)
+            parts.append(match_pairs(*args, self._counters))
+        return joined(parts)
 
     def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
-        """Clause rows that match one event: the short way. `events` and `died` (may be empty) are read-only arrays."""
         return match_event(self.packed, self.blocks, self.entries, self.lines, events, row, died, snapshot, self._counters)
 
     def topk_batch(
@@ -154,10 +128,6 @@ class BlockBitmaps:
         died: NDArray[np.uint32] | None = None,
         snapshot: int = 0,
     ) -> Matches:
-        """The k best owners of each event by (score desc, tie asc), as (event row, clause row) in that order; an owner counts once.
-
-        `score` and `tie` are by owner, ties distinct; `score` must be what the structure was built with.
-        """
         died = NOBODY if died is None else readonly(died)
         chunk = max(1, min(8192, PLACES // max(1, k)))
         whole, score, tie = as_events(events), readonly(score), readonly(tie)
@@ -165,23 +135,22 @@ class BlockBitmaps:
         for first in range(0, len(events) if k else 0, chunk):
             args = (self.packed, self.blocks, self.entries, self.lines, whole, first, min(first + chunk, len(events)))
             parts.append(topk_events(*args, k, score, tie, died, snapshot, self._counters))
-        return _joined(parts)
+        return joined(parts)
 
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays().values())
+    def blocks_reached(self, events: Events, probed: int) -> float:
+        return int(reach_events(self.blocks, events, 0, probed)[0][-1]) / probed if probed else 0.0
 
     @property
     def stats(self) -> Stats:
         return Stats(*map(int, self._counters))
 
     def check(self) -> None:
+        super().check()
         n, blocks, entries = len(self), self.blocks, self.entries
         size = np.diff(blocks.start)
         assert blocks.start[0] == 0
         assert blocks.start[-1] == n
         assert ((size > 0) & (size <= BLOCK)).all()
-        assert len(np.unique(self.packed.row)) == n
         assert (np.bitwise_count(blocks.alive).sum(axis=1) == size).all()
         assert entries.start[0] == 0
         assert entries.start[-1] == len(entries.line)
@@ -199,17 +168,6 @@ class BlockBitmaps:
         at = blocks.group_at[group] + np.arange(last - first)
         bound, span = blocks.bound[:, at], blocks.span[:, at // 64]
         return bool(((span[::2] <= bound[::2]) & (bound[1::2] <= span[1::2])).all())
-
-
-NOBODY = readonly(np.empty(0, np.uint32))
-
-
-def _joined(parts: list[Matches]) -> Matches:
-    if not parts:
-        return np.empty(0, np.int32), np.empty(0, np.int32)
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate([event for event, _ in parts]), np.concatenate([clause for _, clause in parts])
 
 
 def block_bounds(clauses: ClauseColumns, layout: Layout) -> tuple[NDArray[np.float32], NDArray[np.int16]]:

@@ -1,15 +1,16 @@
 """WordBlocks: which clauses does each event satisfy, for clauses that require words.
 
-A clause is posted once, under its *home*, the rarest of its words. A home's clauses stand together, ordered by the Hilbert code of
-their boxes' centres. An event reads the lists of its words; a list that spans more than two blocks of 64 slots is first narrowed to
+A clause is posted once, under the rarest of its words. A word's clauses stand together, ordered by the Hilbert code of their
+boxes' centres. An event reads the lists of its words; a list that spans more than two blocks of 64 slots is first narrowed to
 the blocks whose bounding box it touches. Within a block 64 boxes and signatures are compared at once, and what is left is verified.
 
-Layout, besides `Packed` (see `verify`; a record leaves out its home), n slots, h homes, T the least power of two >= 4/3 h:
+Layout, besides `Packed` (see `record`; one leaves out the word it is posted under), n slots, h lists, T the least power of two
+>= 4/3 h:
 
 | array       | shape, dtype        | meaning                                                                                     |
 |-------------|---------------------|---------------------------------------------------------------------------------------------|
 | `table`     | T x 3, int32        | open addressing from `slot_of_word`: word, first slot, end slot; word -1 is a free place     |
-| `signature` | n, uint32           | a bit for each word of the clause but its home; one that the event lacks refuses the clause  |
+| `signature` | n, uint32           | a bit for each word of its record;       one that the event lacks refuses the clause  |
 | `bound`     | 4 x n/64 or 4 x 0   | codes of the box around slots [64 b, 64 b + 64), as `Packed.box`; none without boxes         |
 | `residue`   | n/8 or 0, uint8     | bits by slot: the clause has a residue                                                       |
 
@@ -19,9 +20,9 @@ long list, three vector tests for each block reached.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +30,16 @@ from numpy.typing import NDArray
 from tidings._jit import kernel
 from tidings.index.blocks.layout import usual_extent
 from tidings.index.blocks.word_match import Lists, match_words, slot_of_word, topk_words, word_bit
+from tidings.index.packed.clauses import NOBODY, PackedClauses, joined, named, packed_in_order, packed_part, taken
 from tidings.index.packed.hilbert import hilbert_codes
-from tidings.index.packed.packing import NO_WORD, as_events, corners, pack, pack_bits, readonly, unpack, unpack_one
+from tidings.index.packed.packing import NO_WORD, as_events, corners, readonly
+from tidings.index.packed.protocol import Matches
 from tidings.index.packed.record import HEAD, Events, Packed
 from tidings.index.packed.simd import wide
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
-from tidings.model.columns.gather import Parts
 from tidings.model.filter.clause import touches
 
-Matches = tuple[NDArray[np.int32], NDArray[np.int32]]
 CHUNK = 16384
-NOBODY = readonly(np.empty(0, np.uint32))
 
 
 class Stats(NamedTuple):
@@ -50,9 +50,10 @@ class Stats(NamedTuple):
     matches: int
 
 
-class WordBlocks:
-    def __init__(self, packed: Packed, lists: Lists, residue: NDArray[np.uint8]) -> None:
-        self.packed, self.lists, self.residue = packed, lists, residue
+class WordBlocks(PackedClauses):
+    def __init__(self, packed: Packed, residue: NDArray[np.uint8], lists: Lists) -> None:
+        super().__init__(packed, residue)
+        self.lists = lists
         self._counters = np.zeros(3, np.int64)
 
     @classmethod
@@ -60,55 +61,34 @@ class WordBlocks:
         cls,
         clauses: ClauseColumns,
         rows: NDArray[np.int32] | None = None,
-        home: NDArray[np.int32] | None = None,
-    ) -> WordBlocks:
-        """`rows` are the caller's names of the clauses (0, 1, ...). `home` is the word of each clause to post it under; without it
-        that is the word that the fewest clauses have."""
-        rows = np.arange(len(clauses), dtype=np.int32) if rows is None else rows
+        score: NDArray[np.float64] | None = None,
+        posted: NDArray[np.int32] | None = None,
+    ) -> Self:
+        """`posted` is the word of each clause to post it under; without it that is the word that the fewest clauses have."""
         lone = np.flatnonzero(np.diff(clauses.word_start) < 1)
         if len(lone):
-            raise ValueError(f"clause {rows[lone[0]]} requires no word: word blocks take only clauses that do")
-        home = rarest(clauses.word_start, clauses.word, np.bincount(clauses.word)) if home is None else home
-        order = np.lexsort((_along_curve(clauses.box), home))
-        packed = pack(clauses, rows, order, home[order])
-        lists = Lists(*map(readonly, (post(home[order]), signatures(packed), _bounds(packed.box))))
-        return cls(packed, lists, pack_bits(clauses.residue[order]))
+            row = lone[0] if rows is None else rows[lone[0]]
+            raise ValueError(f"clause {row} requires no word: word blocks take only clauses that do")
+        posted = rarest(clauses.word_start, clauses.word, np.bincount(clauses.word)) if posted is None else posted
+        order = np.lexsort((_along_curve(clauses.box), posted))
+        packed, residue = packed_in_order(clauses, rows, order, posted[order])
+        lists = Lists(*map(readonly, (post(posted[order]), signatures(packed), _bounds(packed.box))))
+        return cls(packed, residue, lists)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything, by name; `from_arrays` takes it back without copying."""
-        packed = {f"packed.{name}": array for name, array in self.packed._asdict().items()}
-        return {**packed, **self.lists._asdict(), "residue": self.residue}
+        return {**super().arrays(), **named("", self.lists)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> WordBlocks:
-        packed = Packed(*(readonly(arrays[f"packed.{field}"]) for field in Packed._fields))
-        lists = Lists(*(readonly(arrays[field]) for field in Lists._fields))
-        return cls(packed, lists, readonly(arrays["residue"]))
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        return cls(*packed_part(arrays), taken(Lists, "", arrays))
 
-    def __len__(self) -> int:
-        return len(self.packed.row)
-
-    def homes(self) -> NDArray[np.int32]:
-        """The word under which each slot is posted."""
+    def posted(self, slots: NDArray[np.int64]) -> NDArray[np.int32]:
         first, word = self._by_slot
-        return np.repeat(word, np.diff(np.append(first, len(self))))
-
-    def columns(self) -> tuple[NDArray[np.int32], ClauseColumns]:
-        """(rows, clauses) that it was built from, ascending by row."""
-        return unpack(self.packed, self.homes(), self.residue)
-
-    def clause(self, slot: int) -> Parts:
-        """The clause in one slot."""
-        return unpack_one(self.packed, slot, self.home(slot))
-
-    def home(self, slot: int) -> int:
-        """The word under which a slot is posted."""
-        first, word = self._by_slot
-        return int(word[first.searchsorted(np.int32(slot), "right") - 1])
+        return word[first.searchsorted(slots.astype(np.int32), "right") - 1] if len(word) else word
 
     def reached(self, events: EventColumns, row: int, slot: int) -> bool:
-        """Whether an event reads the slot: it has the word of its list, and touches the box round its block if the list is long."""
-        if self.home(slot) not in events.word[events.word_start[row] : events.word_start[row + 1]]:
+        """It has the word of the slot's list, and touches the box round its block if the list is long."""
+        if self.posted(np.array([slot]))[0] not in events.word[events.word_start[row] : events.word_start[row + 1]]:
             return False
         first, _ = self._by_slot
         at = first.searchsorted(np.int32(slot), "right")
@@ -127,23 +107,14 @@ class WordBlocks:
         return np.ascontiguousarray(used[:, 1]), np.ascontiguousarray(used[:, 0])
 
     def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
-        """(event row, clause row) of every match. A clause whose owner has `died[owner] <= snapshot` is skipped."""
-        parts = [*self.match_chunks(events, died, snapshot)]
-        if len(parts) == 1:
-            return parts[0]
-        empty = np.empty(0, np.int32)
-        return np.concatenate([empty, *(event for event, _ in parts)]), np.concatenate([empty, *(clause for _, clause in parts)])
-
-    def match_chunks(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Iterator[Matches]:
-        """`match_batch` in parts, a chunk of events each, for answers that should not stand in memory together."""
         died = NOBODY if died is None else readonly(died)
-        whole = as_events(events)
+        whole, parts = as_events(events), []
         for first in range(0, len(events), CHUNK):
             last = min(first + CHUNK, len(events))
-            yield match_words(self.packed, self.lists, whole, first, last, died, snapshot, self._counters)
+            parts.append(match_words(self.packed, self.lists, whole, first, last, died, snapshot, self._counters))
+        return joined(parts)
 
     def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
-        """Clause rows that match one event: the short way. `events` and `died` (may be empty) are read-only arrays."""
         return match_words(self.packed, self.lists, events, row, row + 1, died, snapshot, self._counters)[1]
 
     def topk_batch(
@@ -155,30 +126,27 @@ class WordBlocks:
         died: NDArray[np.uint32] | None = None,
         snapshot: int = 0,
     ) -> Matches:
-        """The k best owners of each event by (score desc, tie asc), as (event row, clause row) in that order; an owner counts once.
-
-        `score` and `tie` are by owner, ties distinct.
-        """
         died = NOBODY if died is None else readonly(died)
         args = (self.packed, self.lists, as_events(events), k, readonly(score), readonly(tie), died, snapshot)
         return topk_words(*args, self._counters)
 
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays().values())
+    def blocks_reached(self, events: Events, probed: int) -> float:
+        """None: a list of a word is not priced by blocks."""
+        return 0.0
 
     @property
     def stats(self) -> Stats:
         return Stats(*map(int, self._counters))
 
     def check(self) -> None:
+        super().check()
         table, n = self.lists.table, len(self)
         used = table[table[:, 0] != NO_WORD]
         used = used[np.argsort(used[:, 1])]
         assert len(np.unique(used[:, 0])) == len(used) < len(table)
         assert (used[1:, 1] == used[:-1, 2]).all()
         assert len(used) == 0 or (used[0, 1] == 0 and used[-1, 2] == n)
-        assert len(np.unique(self.packed.row)) == n == len(self.lists.signature)
+        assert n == len(self.lists.signature)
         for word in used[:, 0]:
             assert table[slot_of_word(table, word), 0] == word
         box, bound = self.packed.box, self.lists.bound
@@ -188,12 +156,12 @@ class WordBlocks:
             assert (box[2:] <= bound[2:, block]).all()
 
 
-def post(home: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The table of lists for homes in slot order."""
-    first = np.flatnonzero(np.concatenate((np.ones(min(1, len(home)), np.bool_), home[1:] != home[:-1])))
+def post(posted: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The table of lists for the words of all slots, in order."""
+    first = np.flatnonzero(np.concatenate((np.ones(min(1, len(posted)), np.bool_), posted[1:] != posted[:-1])))
     size = 1 << max(1, int(np.ceil(np.log2(len(first) * 4 / 3 + 1))))
     table = np.full((size, 3), NO_WORD, np.int32)
-    _post(table, home[first], np.append(first, len(home)).astype(np.int32))
+    _post(table, posted[first], np.append(first, len(posted)).astype(np.int32))
     return table
 
 
@@ -207,14 +175,14 @@ def _post(table: NDArray[np.int32], word: NDArray[np.int32], start: NDArray[np.i
 @kernel
 def rarest(word_start: NDArray[np.int64], word: NDArray[np.int32], frequency: NDArray[np.int64]) -> NDArray[np.int32]:
     """Each clause's least frequent word, the later of equals; a word beyond `frequency` was never seen."""
-    home = np.empty(word_start.size - 1, np.int32)
-    for clause in range(home.size):
+    chosen = np.empty(word_start.size - 1, np.int32)
+    for clause in range(chosen.size):
         least = 1 << 62
         for w in range(word_start[clause], word_start[clause + 1]):
             seen = wide(frequency[word[w]]) if word[w] < frequency.size else 0
             if seen <= least:
-                least, home[clause] = seen, word[w]
-    return home
+                least, chosen[clause] = seen, word[w]
+    return chosen
 
 
 @kernel

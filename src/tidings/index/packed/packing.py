@@ -1,4 +1,4 @@
-"""Packing clauses into a structure's slot order, and back: see `verify` for the layout."""
+"""Packing clauses into a structure's slot order, and back: see `record` for the layout."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def as_events(columns: EventColumns) -> Events:
     return Events(readonly(columns.value), readonly(columns.box), readonly(columns.word_start), readonly(columns.word))
 
 
-def pack(clauses: ClauseColumns, rows: NDArray[np.int32], order: NDArray[np.int64], home: NDArray[np.int32]) -> Packed:
-    """Slot s holds clause `order[s]`, called `rows[order[s]]`; its record leaves out the word `home[s]` (NO_WORD: none)."""
+def pack(clauses: ClauseColumns, rows: NDArray[np.int32], order: NDArray[np.int64], posted: NDArray[np.int32]) -> Packed:
+    """Slot s holds clause `order[s]`, called `rows[order[s]]`; its record leaves out the word `posted[s]` (NO_WORD: none)."""
     codecs = _dimension_codecs(clauses)
     sizes = _record_sizes(
         clauses.pred_start, clauses.pred_dim, clauses.pred_kind, clauses.pred_hi, codecs, clauses.word_start, order
     )
-    sizes -= home != NO_WORD
+    sizes -= posted != NO_WORD
     start = np.zeros(0, np.uint32)
     record = np.empty(int(sizes.sum()), np.uint32)
     if len(record) > np.iinfo(np.uint32).max:
@@ -71,7 +71,7 @@ def pack(clauses: ClauseColumns, rows: NDArray[np.int32], order: NDArray[np.int6
             clauses.word,
             codecs,
             order,
-            home,
+            posted,
             start,
             record,
         )
@@ -80,31 +80,31 @@ def pack(clauses: ClauseColumns, rows: NDArray[np.int32], order: NDArray[np.int6
     return Packed(*map(readonly, arrays))
 
 
-def unpack(packed: Packed, home: NDArray[np.int32], residue: NDArray[np.uint8]) -> tuple[NDArray[np.int32], ClauseColumns]:
+def unpack(packed: Packed, posted: NDArray[np.int32], residue: NDArray[np.uint8]) -> tuple[NDArray[np.int32], ClauseColumns]:
     """(rows, clauses), ascending by row: what was packed. `residue` are packed bits by slot, or empty."""
     n = len(packed.row)
     slots = np.argsort(packed.row, kind="stable")
     counts = np.zeros((n, 3), np.int64)
     _count_parts(packed, slots, counts)
-    counts[:, 0] += home[slots] != NO_WORD
+    counts[:, 0] += posted[slots] != NO_WORD
     word_start, pred_start, pool_start = (starts(column) for column in counts.T)
     preds = int(pred_start[-1])
     word, pool = np.empty(int(word_start[-1]), np.int32), np.empty(int(pool_start[-1]), np.int32)
     dim, kind = np.empty(preds, np.int16), np.empty(preds, np.uint8)
     lo, hi = np.zeros(preds), np.zeros(preds)
-    _read_records(packed, slots, home, word_start, word, pred_start, dim, kind, lo, hi, pool_start, pool)
+    _read_records(packed, slots, posted, word_start, word, pred_start, dim, kind, lo, hi, pool_start, pool)
     bits = np.unpackbits(residue, count=n, bitorder="little").astype(np.bool_) if len(residue) else np.zeros(n, np.bool_)
     box = _unpack_boxes(packed, slots)
     columns = ClauseColumns(packed.owner[slots], pred_start, dim, kind, lo, hi, pool, box, word_start, word, bits[slots])
     return packed.row[slots], columns
 
 
-def unpack_one(packed: Packed, slot: int, home: int) -> Parts:
+def unpack_one(packed: Packed, slot: int, posted: int) -> Parts:
     """The clause of one slot, its residue left out, in plain Python: for one clause that is a tenth of what `unpack` costs."""
     dims: list[int] = []
     spans: list[tuple[float, float]] = []
     sets: list[tuple[int, int, list[int]]] = []
-    words = [] if home == NO_WORD else [home]
+    words = [] if posted == NO_WORD else [posted]
     start, at = packed.start, 0
     lies = packed.record[start.item(slot) : start.item(slot + 1)] if len(start) else packed.record[:0]
     record = lies.tolist()
@@ -130,6 +130,18 @@ def unpack_one(packed: Packed, slot: int, home: int) -> Parts:
     return Parts(dims, spans, sets, corners(packed.box, packed.place.item(), slot), words)
 
 
+def only_range(packed: Packed) -> int | None:
+    """The dimension of which every slot has one RANGE and nothing else; None if there is none."""
+    size = np.diff(packed.start)
+    # Sizes first: a slot without a record has no head to look at.
+    if packed.box.shape[1] or not len(size) or not size[0] or (size != size[0]).any():
+        return None
+    head = packed.record[packed.start[:-1]].astype(np.int64)
+    first = int(head[0])
+    alike = first >= HEAD and first >> 28 & 3 == RANGE and bool((head == first).all())
+    return first & 0xFFFF if alike and size[0] == _RANGES[first >> 26 & 3][0] else None
+
+
 def _fixed_spans(raw: bytes) -> list[tuple[float, float]]:
     return [(_fixed(low), _fixed(high)) for low, high in struct.iter_unpack("<4x2i", raw)]
 
@@ -147,7 +159,7 @@ def _fixed(code: int) -> float:
 
 
 def corners(box: NDArray[np.signedinteger], codec: int, at: int) -> Box:
-    """What `verify.order_value` makes of the four codes of a box."""
+    """What `record.order_value` makes of the four codes of a box."""
     if not box.shape[1]:
         return NO_BOX
     codes = box[:, at].tolist()
@@ -252,7 +264,7 @@ def _write_records(
     word: NDArray[np.int32],
     codecs: NDArray[np.uint8],
     order: NDArray[np.int64],
-    home: NDArray[np.int32],
+    posted: NDArray[np.int32],
     start: NDArray[np.uint32],
     record: NDArray[np.uint32],
 ) -> None:
@@ -260,7 +272,7 @@ def _write_records(
         clause = order[slot]
         at = wide(start[slot])
         for w in range(word_start[clause], word_start[clause + 1]):
-            if word[w] != home[slot]:
+            if word[w] != posted[slot]:
                 record[at] = word[w]
                 at += 1
         for p in range(pred_start[clause], pred_start[clause + 1]):
@@ -302,7 +314,7 @@ def _count_parts(packed: Packed, slots: NDArray[np.int64], counts: NDArray[np.in
 def _read_records(
     packed: Packed,
     slots: NDArray[np.int64],
-    home: NDArray[np.int32],
+    posted: NDArray[np.int32],
     word_start: NDArray[np.int64],
     word: NDArray[np.int32],
     pred_start: NDArray[np.int64],
@@ -339,8 +351,8 @@ def _read_records(
                 c += count
                 at += 1 + count
             p += 1
-        if home[slot] != NO_WORD:
-            word[w] = home[slot]
+        if posted[slot] != NO_WORD:
+            word[w] = posted[slot]
             word[word_start[i] : w + 1].sort()
 
 

@@ -1,21 +1,32 @@
-"""The questions that structures answer; each has a brute-force oracle in `tidings.index.oracle`, of the same protocol."""
+"""The questions that structures answer, and the contract of a *home*: the structure in which a segment keeps and finds clauses.
+
+A clause stands in a home's *slot* and is called by its *row*, a number of the caller's; its *owner* is the subscription. Who is
+dead is the caller's to say: `died[owner]` is the moment an owner died, and a reader at `snapshot` sees those with
+`died[owner] > snapshot`; None or an empty array means that all live. Residues are nobody's business here: they are kept, and
+matching answers as if they held.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.index.packed.record import Events
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
+from tidings.model.columns.gather import Parts
+
+Matches = tuple[NDArray[np.int32], NDArray[np.int32]]
+"""(event row, clause row) of each match."""
 
 
 class ClauseIndex(Protocol):
-    """Which clauses does each event satisfy? Residues are not the index's business: it answers as if they held."""
+    """Which clauses does each event satisfy?"""
 
-    def match_batch(self, events: EventColumns) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """(event row, clause) of every match, each once, in any order."""
+    def match_batch(self, events: EventColumns) -> Matches:
+        """Every match, each once, in any order."""
         ...
 
     def check(self) -> None:
@@ -27,11 +38,105 @@ class ClauseIndex(Protocol):
 
 
 class UpdatableClauseIndex(ClauseIndex, Protocol):
-    """A clause index whose clauses come and go. The caller names clauses by numbers of its choice."""
+    """A clause index whose clauses come and go, by rows of the caller's choice."""
 
-    def insert(self, names: NDArray[np.int32], clauses: ClauseColumns) -> None: ...
+    def insert(self, rows: NDArray[np.int32], clauses: ClauseColumns) -> None: ...
 
-    def delete(self, names: NDArray[np.int32]) -> None: ...
+    def delete(self, rows: NDArray[np.int32]) -> None: ...
+
+
+class Stats(Protocol):
+    """Counted since a home was made or mapped: what it read first (each home names it), records verified, matches."""
+
+    @property
+    def candidates(self) -> int: ...
+
+    @property
+    def matches(self) -> int: ...
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+class Home(ClauseIndex, Protocol):
+    """Clauses that never change, and the way to those that an event matches. `packed.clauses` has what all homes share."""
+
+    @classmethod
+    def build(
+        cls,
+        clauses: ClauseColumns,
+        rows: NDArray[np.int32] | None = None,
+        score: NDArray[np.float64] | None = None,
+        posted: NDArray[np.int32] | None = None,
+    ) -> Self:
+        """`rows` are 0, 1, ... if none are given. By clause: `score` is what `topk_batch` will rank by, and `posted` the word to
+        find the clause by; a home whose order follows neither takes no notice."""
+        ...
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """From what `arrays` gave, mapped and not copied where that can be."""
+        ...
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything, by name."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """The row of each slot."""
+        ...
+
+    def columns(self) -> tuple[NDArray[np.int32], ClauseColumns]:
+        """(rows, clauses) that it was built from, ascending by row."""
+        ...
+
+    def clause(self, slot: int) -> Parts:
+        """The clause in one slot, its residue left out."""
+        ...
+
+    def only_range(self) -> int | None:
+        """The dimension on which every clause is one range and nothing else; None if there is none."""
+        ...
+
+    def reached(self, events: EventColumns, row: int, slot: int) -> bool:
+        """Whether an event comes upon the slot, so that the rest of its clause is looked at."""
+        ...
+
+    def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
+        """Every match of a living clause, each once, by ascending event or not."""
+        ...
+
+    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
+        """Rows of the living clauses that one event matches: the short way. `events` and `died` are read-only arrays."""
+        ...
+
+    def topk_batch(
+        self,
+        events: EventColumns,
+        k: int,
+        score: NDArray[np.float64],
+        tie: NDArray[np.int64],
+        died: NDArray[np.uint32] | None = None,
+        snapshot: int = 0,
+    ) -> Matches:
+        """A clause of each of an event's k best living owners by (score desc, tie asc), in that order; an owner counts once.
+
+        `score` and `tie` are by owner, ties distinct; `score` is what the home was built with, if it was.
+        """
+        ...
+
+    def expected_matches(self, events: Events, probed: int) -> float:
+        """Matches an event, reckoned from a sample of the clauses and the first `probed` events."""
+        ...
+
+    def blocks_reached(self, events: Events, probed: int) -> float:
+        """Blocks of clauses that each of the first `probed` events reads, on the average: what its price is reckoned from."""
+        ...
+
+    @property
+    def stats(self) -> Stats: ...
 
 
 class ScoredIntervals(Protocol):

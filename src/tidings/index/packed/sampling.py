@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import kernel
-from tidings.index.packed.packing import NO_WORD, readonly
+from tidings.index.packed.packing import NO_WORD
 from tidings.index.packed.record import Events, Packed, box_thresholds, contains, holds
 
 SIZE = 1024
@@ -24,16 +24,8 @@ class Sample(NamedTuple):
     word: NDArray[np.int32]
 
 
-def sample_of(packed: Packed, lists: NDArray[np.int32] | None = None) -> Sample:
-    """`lists` are (word, first slot, end) of the lists in which slots are posted, if they are; free rows begin with NO_WORD."""
-    n = len(packed.row)
-    slot = np.unique(np.linspace(0, max(n - 1, 0), min(n, SIZE)).astype(np.int64))
-    word = np.full(len(slot), NO_WORD, np.int32)
-    if lists is not None and n:
-        used = lists[lists[:, 0] != NO_WORD]
-        used = used[np.argsort(used[:, 1])]
-        word = used[np.searchsorted(used[:, 1], slot, side="right") - 1, 0]
-    return Sample(readonly(slot), readonly(word))
+def sample_slots(n: int) -> NDArray[np.int64]:
+    return np.unique(np.linspace(0, max(n - 1, 0), min(n, SIZE)).astype(np.int64))
 
 
 def expected_matches(packed: Packed, sample: Sample, events: Events, probed: int) -> float:

@@ -153,7 +153,7 @@ def explain_event(store: Store, columns: EventColumns, event: Event, time: int, 
         for name, home in segment.homes.items():
             before = home.stats
             home.match_batch(columns, segment.died, snapshot.seq - segment.born)
-            for label, count in zip(home.stats._fields, home.stats, strict=True):
+            for label, count in home.stats._asdict().items():
                 key = f"{name}: {label}"
                 steps[key] = steps.get(key, 0) + count - getattr(before, label)
     found, fresh, similar = store.match(lambda: columns, lambda _: event.values)

@@ -1,12 +1,12 @@
 """The planner: every clause gets one home, the access path that the fewest events reach.
 
 The price of a home is the share of events that would have to look at the clause there. For `words` it is the share of the events
-in the clause's neighbourhood that carry the word that is rarest there (`statistics`), times the share that comes near its box; for
-`ranges` the product of what its intervals, codes and box let through. A probe of a word's list costs less than an AND of lines over
-a block, which WORD_DISCOUNT stands for.
+in the clause's neighbourhood that carry the word that is rarest there (`event_statistics`), times the share that comes near its
+box; for `ranges` the product of what its intervals, codes and box let through. A probe of a word's list costs less than an AND of lines
+over a block, which WORD_DISCOUNT stands for.
 
 Clauses of a box and words alone may stand in an R^t++ tree (`rt`) instead of lists, whichever an event spends less time on in all:
-`rt_price.price` against `list_price`, in nanoseconds. Lists win by far for messages of a few words; from about fifty words on the
+`rttree.price` against `list_price`, in nanoseconds. Lists win by far for messages of a few words; from about fifty words on the
 tree does, because it reads the leaves a message touches instead of a list for every word.
 
 Every segment is planned when it is built, so a merge plans anew with what was seen by then.
@@ -14,44 +14,38 @@ Every segment is planned when it is built, so a merge plans anew with what was s
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidings.index.blocks.bitmaps import BlockBitmaps
 from tidings.index.blocks.words import WordBlocks
-from tidings.index.packed.record import Events
+from tidings.index.packed.clauses import PackedClauses
+from tidings.index.packed.protocol import Home
+from tidings.index.rttree.home import RtHome
 from tidings.index.rttree.price import price
 from tidings.match.store.event_statistics import Nearby, Statistics
-from tidings.match.store.rt_home import RtHome
-from tidings.model.columns.arrays import IN, NOT_IN, NULL, ClauseColumns, EventColumns
+from tidings.model.columns.arrays import IN, NOT_IN, NULL, ClauseColumns
 from tidings.model.columns.gather import gather_clauses
 from tidings.model.values.schema import Schema
 
-
-class Kept(BlockBitmaps):
-    """Clauses of similarity subscriptions: kept with the segment, matched by the topic's `Similar`."""
-
-    def match_batch(
-        self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        return np.empty(0, np.int32), np.empty(0, np.int32)
-
-    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
-        return np.empty(0, np.int32)
-
-    def topk_batch(self, events: EventColumns, *_: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        return self.match_batch(events)
-
-
-Home = BlockBitmaps | WordBlocks | RtHome
 NEAR = "near"
 """The home of those that are nothing but an ideal point; publishing reaches them through `near_spaces` instead."""
-HOMES: dict[str, type[Home]] = {"ranges": BlockBitmaps, "words": WordBlocks, "rt": RtHome, "similar": Kept, NEAR: BlockBitmaps}
+HOMES: dict[str, type[Home]] = {"ranges": BlockBitmaps, "words": WordBlocks, "rt": RtHome, NEAR: BlockBitmaps}
+SIMILAR = "similar"
+"""Where clauses of similarity subscriptions are kept and not matched: the topic's `Similar` does that."""
 WORD_DISCOUNT = 4.0
 LIST, SLOT = 100.0, 0.8
 """Nanoseconds for a word's list found and begun, and for each slot of it that is tested."""
+
+
+class Homes(NamedTuple):
+    """Where the clauses of a segment stand: in homes, which match, or merely kept."""
+
+    homes: dict[str, Home]
+    kept: dict[str, PackedClauses]
 
 
 def build_homes(
@@ -61,19 +55,29 @@ def build_homes(
     similar: NDArray[np.bool_],
     near: NDArray[np.bool_],
     statistics: Statistics,
-) -> dict[str, Home]:
+) -> Homes:
     """Every clause in its home; `score` and whether it goes by similarity or by nearness alone are by owner."""
-    homes: dict[str, Home] = {}
+    built = Homes({}, {})
     nearby, words = statistics.nearby(clauses), statistics.words_an_event
     for name, rows in assign(schema, clauses, similar[clauses.owner], near[clauses.owner], nearby, words).items():
         members = gather_clauses(clauses, rows)
-        if name == "words":
-            homes[name] = WordBlocks.build(members, rows, home=nearby.word[rows])
-        elif name == "rt":
-            homes[name] = RtHome.build(members, rows)
+        if name == SIMILAR:
+            built.kept[name] = PackedClauses.build(members, rows)
         else:
-            homes[name] = (Kept if name == "similar" else BlockBitmaps).build(members, rows, score[members.owner])
-    return homes
+            built.homes[name] = HOMES[name].build(members, rows, score[members.owner], nearby.word[rows])
+    return built
+
+
+def mapped_homes(names: Iterable[str], arrays: Mapping[str, NDArray[Any]]) -> Homes:
+    """From a file: the arrays of each home stand under its name."""
+    mapped = Homes({}, {})
+    for name in names:
+        parts = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
+        if name == SIMILAR:
+            mapped.kept[name] = PackedClauses.from_arrays(parts)
+        else:
+            mapped.homes[name] = HOMES[name].from_arrays(parts)
+    return mapped
 
 
 def assign(
@@ -98,7 +102,7 @@ def assign(
         "ranges": np.flatnonzero(~wordy & ~similar & ~near),
         "words": np.flatnonzero(wordy & ~in_tree),
         "rt": np.flatnonzero(in_tree),
-        "similar": np.flatnonzero(similar),
+        SIMILAR: np.flatnonzero(similar),
         NEAR: np.flatnonzero(near),
     }
     return {name: rows.astype(np.int32) for name, rows in members.items() if len(rows)}

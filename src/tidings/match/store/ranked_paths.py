@@ -6,7 +6,7 @@
 | `InOrder`  | homes' top-k: tiers of blocks by score, until the k-th is sure    | many match, and scores differ                   |
 | `Select`   | all matches, then the k best                                      | few match, above all in batches                 |
 
-A price is in nanoseconds an event. It needs how many matches to expect, which a sample of the clauses tells (`index.sampling`),
+A price is in nanoseconds an event. It needs how many matches to expect, which a sample of the clauses tells (`packed.sampling`),
 how many blocks the event reaches, and which share of them stands above the score that the k-th best will have.
 
 The paper's intersection of d lists in score order is not among the paths. To the k-th best at rank r it reads r * p entries of
@@ -23,15 +23,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tidings.index.blocks.bitmap_match import reach_events
-from tidings.index.blocks.bitmaps import BlockBitmaps
-from tidings.index.blocks.words import WordBlocks
 from tidings.index.packed.packing import as_events
-from tidings.index.packed.record import DOUBLE, HEAD
-from tidings.index.packed.sampling import expected_matches, sample_of
 from tidings.index.scored.packed_rtree import stab_living
 from tidings.index.scored.sopt_rtree import SOPTRTree
-from tidings.match.store.planner import Kept
 from tidings.match.store.segment import Pairs, Segment
 from tidings.model.columns.arrays import EventColumns
 from tidings.model.filter.clause import Values
@@ -193,20 +187,13 @@ class Stabbing:
 def one_dimension(segment: Segment) -> tuple[int, str | None]:
     """The dimension on which every subscription has its one range, or why there is none."""
     several = "filters are more than one range on one attribute"
-    if [*segment.homes] != ["ranges"] or not segment.one_clause_each:
+    if [*segment.homes] != ["ranges"] or segment.kept or not segment.one_clause_each:
         return -1, several
     if not segment.unconditional:
         return -1, "some subscriptions expire or have a residue"
-    packed = segment.homes["ranges"].packed
-    if packed.box.shape[1] or not len(packed.start):
-        return -1, several
-    head = packed.record[packed.start[:-1]].astype(np.int64)
-    width = 5 if head[0] >> 26 & 3 == DOUBLE else 3
-    alike = head[0] >= HEAD and head[0] >> 28 & 3 == 0 and bool((head == head[0]).all())
-    dimension = int(head[0] & 0xFFFF)
-    if not alike or dimension >= len(segment.schema.ranges) or not (np.diff(packed.start) == width).all():
-        return -1, several
-    return dimension, None
+    dimension = segment.homes["ranges"].only_range()
+    # Presence of a place or of words is a range too, on a dimension after these.
+    return (-1, several) if dimension is None or dimension >= len(segment.schema.ranges) else (dimension, None)
 
 
 class RankedPaths:
@@ -216,11 +203,6 @@ class RankedPaths:
         self.paths: tuple[Path, ...] = (Stabbing(segment), InOrder(), Select())
         some = np.linspace(0, max(len(segment) - 1, 0), SAMPLED_SCORES).astype(np.int64)
         self._score = np.sort(segment.score[some])[::-1] if len(segment) else np.zeros(SAMPLED_SCORES)
-        self._samples = {
-            name: sample_of(home.packed, home.lists.table if isinstance(home, WordBlocks) else None)
-            for name, home in segment.homes.items()
-            if not isinstance(home, Kept)
-        }
 
     def plan(self, segment: Segment, question: Question) -> Plan:
         refused = {path.name: path.refusal(segment, question) for path in self.paths}
@@ -240,11 +222,9 @@ class RankedPaths:
         probed = min(len(question.events), max(1, len(question.events) // 16), PROBED)
         events = as_events(question.events)
         matches = blocks = 0.0
-        for name, sample in self._samples.items():
-            home = segment.homes[name]
-            matches += expected_matches(home.packed, sample, events, probed)
-            if isinstance(home, BlockBitmaps) and probed:
-                blocks += int(reach_events(home.blocks, events, 0, probed)[0][-1]) / probed
+        for home in segment.homes.values():
+            matches += home.expected_matches(events, probed)
+            blocks += home.blocks_reached(events, probed)
         return Estimate(matches, blocks, self.share(question.k, matches))
 
     def share(self, k: int, matches: float) -> float:

@@ -8,7 +8,8 @@ lowest, and the home holds the clause's exact predicates too: there is no second
 |------------|--------------------|---------------------------------------------------------------------------------------|
 | `table`    | n rows             | id and the ranking columns in use (`rows.RANKING`)                                    |
 | `owner`    | c, int32, or None  | ordinal of each clause's subscription, ascending; None when each has the one clause   |
-| `homes`    | name -> structure  | each with the rows of its clauses and `match_batch`                                   |
+| `homes`    | name -> `Home`     | each with the rows of its clauses, and the way to those that match                    |
+| `kept`     | name -> clauses    | those that are matched elsewhere                                                      |
 | `residues` | clause -> sources  | what is checked last, in Python                                                       |
 | `file`     | str or None        | where a durable topic has written it                                                  |
 | `died`     | n or 0, uint32     | when each subscription was removed, as `change number - born`; ALIVE until then       |
@@ -31,11 +32,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.clauses import PackedClauses
 from tidings.index.packed.packing import readonly
+from tidings.index.packed.protocol import Home
 from tidings.index.packed.record import Events
 from tidings.match.store.array_files import read_arrays, write_arrays
 from tidings.match.store.event_statistics import Statistics
-from tidings.match.store.planner import HOMES, NEAR, Home, build_homes
+from tidings.match.store.planner import NEAR, Homes, build_homes, mapped_homes
 from tidings.match.store.sorted_ids import ABSENT, Names
 from tidings.match.store.subscription_rows import Rows, fields_at
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies
@@ -62,7 +65,7 @@ class Segment:
         self,
         schema: Schema,
         table: pa.Table,
-        homes: Mapping[str, Home],
+        homes: Homes,
         residues: Mapping[int, tuple[str, ...]],
         owner: NDArray[np.int32] | None,
         born: int,
@@ -70,7 +73,7 @@ class Segment:
         """`owner` is None when every subscription has one clause, of its own number."""
         self.schema = schema
         self.table = table
-        self.homes = dict(homes)
+        self.homes, self.kept = homes
         self._owner = owner
         self.born = born
         self.died = NOBODY
@@ -101,7 +104,12 @@ class Segment:
 
     @property
     def clause_count(self) -> int:
-        return sum(len(home) for home in self.homes.values())
+        return sum(map(len, self.parts.values()))
+
+    @property
+    def parts(self) -> dict[str, Home | PackedClauses]:
+        """Homes and what is merely kept, by name: each clause stands in one of them."""
+        return {**self.homes, **self.kept}
 
     def bury(self, ordinals: NDArray[np.int64] | int, seq: int) -> None:
         """Subscriptions that are removed by change `seq`."""
@@ -176,7 +184,7 @@ class Segment:
     @cached_property
     def near(self) -> NDArray[np.int64]:
         """Ordinals of the subscriptions that are nothing but an ideal point."""
-        return np.sort(self.owner(self.homes[NEAR].packed.row)).astype(np.int64) if NEAR in self.homes else np.empty(0, np.int64)
+        return np.sort(self.owner(self.homes[NEAR].rows)).astype(np.int64) if NEAR in self.homes else np.empty(0, np.int64)
 
     def aside(self, kind: Callable[..., Aside], *needs: Any) -> Aside:
         """What is derived from the segment for one purpose, made when first asked for. Copies of a segment share it, so it may
@@ -194,21 +202,21 @@ class Segment:
         clauses = []
         for row in self.clauses_of(ordinal):
             name, slot = self.home_of(row)
-            clause = clause_of(self.schema, vocabularies, self.homes[name].clause(slot))
+            clause = clause_of(self.schema, vocabularies, self.parts[name].clause(slot))
             clauses.append(replace(clause, residue=self.residues[row]) if row in self._residue_sources else clause)
         return Subscription(self.names[ordinal], tuple(clauses), **fields_at(self.schema, self.table, ordinal))
 
     def home_of(self, clause: int) -> tuple[str, int]:
         """The name of a clause's home, and the slot it has there."""
         home, slot = self._places[clause].tolist()
-        return [*self.homes][home], slot
+        return [*self.parts][home], slot
 
     @cached_property
     def _places(self) -> NDArray[np.int32]:
         """(home, slot) of each clause; made when first asked for, since matching does not need it."""
         places = np.empty((self.clause_count, 2), np.int32)
-        for number, home in enumerate(self.homes.values()):
-            places[home.packed.row] = np.stack([np.full(len(home), number), np.arange(len(home))], axis=1)
+        for number, home in enumerate(self.parts.values()):
+            places[home.rows] = np.stack([np.full(len(home), number), np.arange(len(home))], axis=1)
         return places
 
     def find(self, id: str, snapshot: int) -> int:
@@ -273,9 +281,9 @@ class Segment:
 
     def columns(self) -> ClauseColumns:
         """All clauses, in order."""
-        if not self.homes:
+        parts = [home.columns() for home in self.parts.values()]
+        if not parts:
             return NO_CLAUSES
-        parts = [home.columns() for home in self.homes.values()]
         order = np.concatenate([rows for rows, _ in parts])
         return gather_clauses(concat_clauses([clauses for _, clauses in parts], [0] * len(parts)), np.argsort(order))
 
@@ -290,7 +298,7 @@ class Segment:
     def nbytes(self) -> int:
         return int(
             self.table.nbytes
-            + sum(home.nbytes for home in self.homes.values())
+            + sum(home.nbytes for home in self.parts.values())
             + (0 if self._owner is None else self._owner.nbytes)
             + self.died.nbytes
         )
@@ -300,9 +308,9 @@ class Segment:
         assert ids == sorted(set(ids)), "ids ascend and are distinct"
         assert self.dead == np.count_nonzero(self.died != ALIVE), "the dead are counted"
         assert self._owner is None or np.all(np.diff(self._owner) >= 0), "owners ascend"
-        members = np.sort(np.concatenate([home.packed.row for home in self.homes.values()])) if self.homes else np.empty(0)
+        members = np.sort(np.concatenate([NO_ORDINAL, *(home.rows for home in self.parts.values())]))
         assert np.array_equal(members, np.arange(self.clause_count)), "every clause has one home"
-        for home in self.homes.values():
+        for home in self.parts.values():
             home.check()
 
     def write(self, path: Path) -> None:
@@ -313,22 +321,18 @@ class Segment:
         if self._owner is not None:
             arrays["owner"] = self._owner
         arrays["residues"] = np.frombuffer(json.dumps(list(self._residue_sources.items())).encode(), np.uint8)
-        for name, home in self.homes.items():
+        for name, home in self.parts.items():
             arrays |= {f"{name}/{part}": array for part, array in home.arrays().items()}
         write_arrays(
-            path, {"born": self.born, "subscriptions": len(self), "clauses": self.clause_count, "homes": list(self.homes)}, arrays
+            path, {"born": self.born, "subscriptions": len(self), "clauses": self.clause_count, "homes": list(self.parts)}, arrays
         )
 
     @classmethod
     def open(cls, schema: Schema, path: Path, *, verify: bool = True) -> Segment:
         facts, arrays = read_arrays(path, verify=verify)
         table = pa.ipc.open_file(pa.py_buffer(arrays["table"])).read_all()
-        homes = {}
-        for name in facts["homes"]:
-            parts = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
-            homes[name] = HOMES[name].from_arrays(parts)
         residues = {clause: tuple(sources) for clause, sources in json.loads(arrays["residues"].tobytes())}
-        return cls(schema, table, homes, residues, arrays.get("owner"), facts["born"])
+        return cls(schema, table, mapped_homes(facts["homes"], arrays), residues, arrays.get("owner"), facts["born"])
 
 
 def near_rows(table: pa.Table, clauses: ClauseColumns) -> NDArray[np.bool_]:

@@ -24,6 +24,7 @@ from tidings.durable.registry import Registry
 from tidings.errors import EventError, StorageError, SubscriptionError
 from tidings.index.motree.event_tree import MOEventTree
 from tidings.match.answers.ordering import scores
+from tidings.match.store.planner import Homes
 from tidings.match.store.segment import Pairs, Segment
 from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.match.store.tree_axes import event_axes
@@ -69,7 +70,7 @@ class StandingEvents:
     def search(self, batch: SubscriptionBatch) -> pa.Table:
         """(subscription, event, score) of every match, by subscription and event."""
         rows = rows_of_batch(batch, 0)
-        asked = Segment(self.schema, rows.table.combine_chunks(), {}, rows.residues, rows.clauses.owner, 0)
+        asked = Segment(self.schema, rows.table.combine_chunks(), Homes({}, {}), rows.residues, rows.clauses.owner, 0)
         if len(asked.similar):
             raise SubscriptionError(
                 f"subscription {asked.names[int(asked.similar[0])]!r} goes by similarity: search takes filters alone"

@@ -1,0 +1,115 @@
+"""A home in an R^t++ tree: clauses of a box and words and nothing else, where messages have so many words that reading the lists
+of all of them costs more than walking to the few leaves that a message touches.
+
+The tree answers by slot; the clauses themselves lie packed beside it, in the order given, so that a segment reads them back from
+any home alike. Deviation from the paper: none of its own, see `tree`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.index.packed.clauses import PackedClauses, packed_in_order, packed_part
+from tidings.index.packed.protocol import Matches
+from tidings.index.packed.record import Events, Packed
+from tidings.index.rttree.tree import RtTree
+from tidings.model.columns.arrays import ClauseColumns, EventColumns
+from tidings.model.filter.clause import touches
+
+
+class Stats(NamedTuple):
+    """Counted since the tree was made: postings read, entries verified or counted to the end, matches."""
+
+    postings: int
+    candidates: int
+    matches: int
+
+
+class RtHome(PackedClauses):
+    def __init__(self, packed: Packed, residue: NDArray[np.uint8], tree: RtTree) -> None:
+        super().__init__(packed, residue)
+        self.tree = tree
+        self._matches = 0
+
+    @classmethod
+    def build(
+        cls,
+        clauses: ClauseColumns,
+        rows: NDArray[np.int32] | None = None,
+        score: NDArray[np.float64] | None = None,
+        posted: NDArray[np.int32] | None = None,
+    ) -> Self:
+        order = np.arange(len(clauses))
+        tree = RtTree("R^t++", "locality")
+        tree.insert(order.astype(np.int32), clauses)
+        return cls(*packed_in_order(clauses, rows, order), tree)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {**super().arrays(), **{f"tree.{name}": array for name, array in self.tree.arrays().items()}}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        # The tree's kernels are compiled for arrays that may be written; a map may not, and a second compilation costs more.
+        tree = {name.removeprefix("tree."): np.array(array) for name, array in arrays.items() if name.startswith("tree.")}
+        return cls(*packed_part(arrays), RtTree.from_arrays(tree))
+
+    def reached(self, events: EventColumns, row: int, slot: int) -> bool:
+        """It touches the box. Which node it then stood in is the tree's own affair."""
+        x0, y0, x1, y1 = events.box[row].tolist()
+        return touches(self.clause(slot).box, (x0, y0, x1, y1))
+
+    def _living(self, events: EventColumns, died: NDArray[np.uint32] | None, snapshot: int) -> Matches:
+        """(event row, slot) of every match of a living clause."""
+        event, slot = self.tree.match_batch(events)
+        if died is not None and len(died):
+            living = died[self.packed.owner[slot]] > snapshot
+            event, slot = event[living], slot[living]
+        self._matches += len(slot)
+        return event, slot
+
+    def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
+        event, slot = self._living(events, died, snapshot)
+        return event, self.packed.row[slot]
+
+    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
+        word = events.word[events.word_start[row] : events.word_start[row + 1]]
+        start = np.array([0, len(word)], np.int64)
+        one = EventColumns(events.value[row : row + 1].copy(), events.box[row : row + 1].copy(), start, word.copy())
+        return self.match_batch(one, died, snapshot)[1]
+
+    def topk_batch(
+        self,
+        events: EventColumns,
+        k: int,
+        score: NDArray[np.float64],
+        tie: NDArray[np.int64],
+        died: NDArray[np.uint32] | None = None,
+        snapshot: int = 0,
+    ) -> Matches:
+        event, slot = self._living(events, died, snapshot)
+        owner = self.packed.owner[slot]
+        order = np.lexsort((tie[owner], -score[owner], event))
+        event, slot, owner = event[order], slot[order], owner[order]
+        first = np.ones(len(event), np.bool_)
+        first[1:] = (event[1:] != event[:-1]) | (owner[1:] != owner[:-1])
+        event, slot = event[first], slot[first]
+        best = np.arange(len(event)) - np.searchsorted(event, event) < k
+        return event[best], self.packed.row[slot[best]]
+
+    def blocks_reached(self, events: Events, probed: int) -> float:
+        """None: a walk of the tree is not priced by blocks."""
+        return 0.0
+
+    @property
+    def stats(self) -> Stats:
+        counted = self.tree.stats
+        return Stats(counted["postings"], counted["verified"] + self._matches, self._matches)
+
+    def check(self) -> None:
+        super().check()
+        self.tree.check()
+        assert len(self.tree) == len(self)
