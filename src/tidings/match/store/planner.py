@@ -2,8 +2,8 @@
 
 The price of a home is the share of events that would have to look at the clause there. For `words` it is the share of the events
 in the clause's neighbourhood that carry the word that is rarest there (`event_statistics`), times the share that comes near its
-box; for `ranges` the product of what its intervals, codes and box let through. A probe of a word's list costs less than an AND of lines
-over a block, which WORD_DISCOUNT stands for.
+box; for `ranges` the product of what its intervals, codes and box let through. A probe of a word's list costs less than an AND of
+lines over a block, which WORD_DISCOUNT stands for.
 
 Clauses of a box and words alone may stand in an R^t++ tree (`rt`) instead of lists, whichever an event spends less time on in all:
 `rttree.price` against `list_price`, in nanoseconds. Lists win by far for messages of a few words; from about fifty words on the
