@@ -175,7 +175,7 @@ def changes(n: int) -> list[dict[str, Any]]:
     rows = [*moves(topic, [ids[i] for i in rng.choice(n, STRETCHES * CHANGES, replace=False)], rng), *subscriptions(topic)]
     for _ in range(n // 20_000):
         topic.subscribe_many(workload.subscriptions.take(np.unique(rng.choice(n, 20_000))), time=0)
-    topic.store.settle()
+    topic.housekeeping.settle()
     worn = cpu_seconds(lambda: topic.match_batch(workload.events, time=0))
     rows.append({"act": f"match_batch after {n:,} updates / fresh", "ratio": worn / fresh})
     return rows
@@ -190,7 +190,7 @@ def a_change(name: str, act: Callable[[int], object], topic: td.Topic) -> dict[s
         return cpu_seconds(lambda: ([act(i) for i in range(first, first + CHANGES)], topic.match(event, time=0)), 1) / CHANGES
 
     topic.match(event, time=0)
-    topic.store.settle()
+    topic.housekeeping.settle()
     spent = [stretch(part * CHANGES) for part in range(STRETCHES)]
     return {"act": name, "us": min(spent) * 1e6, "us in all": sum(spent) / STRETCHES * 1e6}
 
@@ -270,7 +270,7 @@ def mix(n: int, rounds: int = 8, each: int = 1000) -> list[dict[str, Any]]:
     batched(0)
     rows = []
     for how, act, first, last in (("batches of 8,000", batched, 1, rounds), ("one at a time", single, rounds, rounds + 2)):
-        spent = cpu_seconds(lambda: ([act(i) for i in range(first, last)], topic.store.settle()), 1)  # noqa: B023
+        spent = cpu_seconds(lambda: ([act(i) for i in range(first, last)], topic.housekeeping.settle()), 1)  # noqa: B023
         rows.append({"messages": how, "subscriptions": n, "operations a second": (last - first) * 10 * each / spent})
         print(rows[-1], flush=True)
     return rows

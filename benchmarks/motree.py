@@ -22,10 +22,10 @@ from tidings.index.motree.partition import value_cell_counts
 from tidings.index.motree.tree import MOTree
 from tidings.index.motree.walk import NEVER
 from tidings.index.packed.packing import as_events
-from tidings.match.store.tree_axes import event_axes, searched_widths
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies
 from tidings.model.columns.gather import gather_clauses
 from tidings.topic.live_events import HEIGHT
+from tidings.topic.tree_axes import event_axes, searched_widths
 
 RESULT = Path(__file__).parent / "results" / "motree.json"
 ITEMS, CHANGES, QUERIES, SCANNED, REPEATS = 1_000_000, 100_000, 300, 30, 5

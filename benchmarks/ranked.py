@@ -27,8 +27,8 @@ from tidings.index.relaxed.relaxed_index import RelaxedIndex
 from tidings.index.scored.ir_tree import IRTree
 from tidings.index.scored.sopt_rtree import SOPTRTree
 from tidings.match.answers.ordering import match_table
+from tidings.match.store.hits import scored
 from tidings.match.store.ranked_paths import Question, RankedPaths
-from tidings.match.store.store import Found
 from tidings.model.columns.arrays import NO_BOX, ClauseColumns
 
 K = 20
@@ -205,8 +205,8 @@ def _path_times(topic, events, k):
         if path.refusal(segment, question) is None:
 
             def answer(path=path):
-                found = Found(segment, *path.best(segment, question), path.ordered)
-                return match_table(batch.ids, [found], [], batch.values, k, 0)
+                found = scored(segment, path.best(segment, question), batch.values, path.ordered)
+                return match_table(batch.ids, [found], k)
 
             answer()
             times[path.name] = cpu_seconds(answer, 2) / len(batch) * 1e6

@@ -160,7 +160,7 @@ def theorems(report, cases):
         wrong == spare == 0,
         f"{wrong} of {cases} random batches leave a wrong list, {spare} deliver more than the version built here",
         "it leaves a stale object in a list when one ahead of it sinks too, and tells watchers of objects that they hold; see the "
-        "header of boards/paint/batch.py. The version built here is judged against the least possible in tests/boards/paint/test_paint.py",
+        "header of boards/paint/batch.py. The version built here is judged against the least possible in tests/boards/paint",
     )
 
 

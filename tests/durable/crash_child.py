@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import tidings as td
-from tidings.match.store import merging, store
+from tidings.match.store import housekeeping, merging
 
 SCHEMA = td.Schema({"price": td.Number(0, 8), "brand": td.Category(), "about": td.Words()})
 
@@ -39,7 +39,7 @@ def act(topic: td.Topic, name: str, *arguments: Any) -> None:
 
 
 def main(folder: str, script: str) -> None:
-    merging.FLUSH_AT, merging.MERGE_WIDTH, store.QUIET = 6, 3, 0.01
+    merging.FLUSH_AT, merging.MERGE_WIDTH, housekeeping.QUIET = 6, 3, 0.01
     topic = td.open(folder, "t", SCHEMA)
     with open(script) as lines:
         acts = [json.loads(line) for line in lines]

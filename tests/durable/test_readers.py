@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tidings.match.store import merging, store
+from tidings.match.store import housekeeping, merging
 
 SCHEMA = td.Schema({"price": td.Number(0, 8), "brand": td.Category()})
 EVENT = {"id": "e", "price": 1.0, "brand": "a"}
@@ -76,7 +76,7 @@ def tidy(topic: td.Topic) -> int:
 def often(monkeypatch) -> None:
     monkeypatch.setattr(merging, "FLUSH_AT", 4)
     monkeypatch.setattr(merging, "MERGE_WIDTH", 3)
-    monkeypatch.setattr(store, "QUIET", 0.01)
+    monkeypatch.setattr(housekeeping, "QUIET", 0.01)
 
 
 @pytest.fixture(params=["memory", "durable"])
@@ -101,7 +101,7 @@ def test_threads_see_only_states_that_existed(topic):
         seen = thread.result()
         assert seen == sorted(seen)
         assert seen
-    ids = [id for segment in topic.store.snapshot.segments for id in segment.names.take(segment.live(topic.store.snapshot.seq))]
+    ids = [id for segment in topic.store.snapshot.segments for id in segment.names(segment.live(topic.store.snapshot.seq))]
     assert len(ids) == len(set(ids)), "an id lives in one place"
 
 
@@ -118,7 +118,7 @@ def test_a_topic_that_is_left_alone_has_two_segments_at_most(topic):
     load(topic, 0, 100)
     load(topic, 100, 104)
     load(topic, 104, 108)
-    topic.store.settle()
+    topic.housekeeping.settle()
     assert segment_sizes(topic) == [11, 100], "the small ones are one"
     assert len(topic.match(EVENT, time=0)) == 110
 
@@ -126,7 +126,7 @@ def test_a_topic_that_is_left_alone_has_two_segments_at_most(topic):
 def test_an_eighth_of_the_largest_segment_is_worth_a_merge_with_it(topic):
     load(topic, 0, 100)
     load(topic, 100, 110)
-    topic.store.settle()
+    topic.housekeeping.settle()
     assert segment_sizes(topic) == [113]
     assert len(topic.match(EVENT, time=0)) == 112
 
@@ -169,10 +169,10 @@ def test_merging_in_quiet_times_has_a_limit(often):
     with td.Topic("t", SCHEMA) as topic:
         load(topic, 0, 100)
         for _ in range(20):
-            topic.store.settle()
+            topic.housekeeping.settle()
             load(topic, 0, 20)
-        topic.store.settle()
-        assert topic.store._rewritten <= topic.store._written == 500
+        topic.housekeeping.settle()
+        assert topic.housekeeping.rewritten <= topic.store.written == 500
         assert len(topic) == 100
 
 

@@ -319,7 +319,7 @@ def test_a_background_save_that_fails_is_raised_and_made_good(tmp_path, monkeypa
     for i in range(30):
         pair.subscribe(f"more{i}", f"price > {i / 8}")
         pair.agree()
-    for wait in (pair.topic.store.settle, pair.topic.flush):
+    for wait in (pair.topic.housekeeping.settle, pair.topic.flush):
         with pytest.raises(StorageError, match=f"cannot write {tmp_path}/segments/.*: No such file or directory"):
             wait()
     (tmp_path / "away").rename(tmp_path / "segments")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tidings as td
 from tidings.model.door.event import read_event
@@ -21,8 +22,10 @@ FILTERS = [
 ]
 
 
-def test_search_is_a_scan(monkeypatch):
+@pytest.mark.parametrize("tail", [0, 20, 10_000])
+def test_search_is_a_scan(tail, monkeypatch):
     monkeypatch.setattr(live_events, "FIRST", 50)
+    monkeypatch.setattr(live_events, "TAIL", tail)
     rng = np.random.default_rng(0)
     events = LiveEvents(SCHEMA)
     kept = {}

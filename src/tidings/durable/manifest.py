@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from tidings.errors import StorageError
 from tidings.match.store.array_files import read_arrays, sync_folder, write_arrays
+from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.segment import Segment
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.vocabulary import Vocabulary
@@ -128,26 +129,32 @@ def pinned(folder: Path) -> set[int]:
     return {json.loads(pin.read_text())["manifest"] for pin in pins}
 
 
-def save_live(path: Path, segment: Segment, seq: int) -> None:
+def save_live(path: Path, segment: LiveSegment, seq: int) -> None:
     """The removals of `segment` up to `seq`, as a bitmap of the live."""
     live = np.zeros(len(segment), np.bool_)
     live[segment.live(seq)] = True
     write_arrays(path, {"subscriptions": len(segment)}, {"live": np.packbits(live)})
 
 
-def load_segment(schema: Schema, folder: Path, file: str, live: str | None, *, verify: bool = True) -> Segment:
-    segment = Segment.open(schema, folder / file, verify=verify)
-    segment.file = file
-    bury(segment, folder, live, verify)
-    return segment
-
-
-def bury(segment: Segment, folder: Path, live: str | None, verify: bool) -> None:
-    """Mark in `segment` the removals that the bitmap file `live` has."""
+def load_segment(
+    schema: Schema,
+    vocabularies: Vocabularies,
+    folder: Path,
+    file: str,
+    live: str | None,
+    *,
+    verify: bool = True,
+    known: LiveSegment | None = None,
+) -> LiveSegment:
+    """A segment with the removals that the bitmap file `live` has; `known` is the same segment, mapped already."""
+    segment = LiveSegment(
+        Segment.open(schema, folder / file, verify=verify) if known is None else known.segment, vocabularies, known
+    )
     if live is not None:
         _, arrays = read_arrays(folder / live, verify=verify)
         alive: NDArray[np.bool_] = np.unpackbits(arrays["live"], count=len(segment)).astype(np.bool_)
-        segment.bury(np.flatnonzero(~alive), segment.born)
+        segment.bury(np.flatnonzero(~alive), segment.segment.born)
+    return segment
 
 
 def save_vocabularies(path: Path, vocabularies: Vocabularies) -> None:

@@ -37,8 +37,9 @@ from tidings.durable.registry import FORMAT, Registry, set_meta
 from tidings.durable.registry_cleanup import prune, pruned_to
 from tidings.durable.registry_journal import RegistryJournal
 from tidings.errors import SchemaError, StorageError, StorageWarning
+from tidings.match.store.live_segment import LiveSegment
+from tidings.match.store.reader import Snapshot
 from tidings.match.store.segment import Segment
-from tidings.match.store.store import Snapshot
 from tidings.model.values.schema import Attribute, Schema
 from tidings.topic.topic import Topic
 
@@ -132,6 +133,8 @@ class DurableTopic(Outbox, Topic):
         self.registry = registry
         self.journal = RegistryJournal(registry, key is not None)
         self._lock = lock
+        self._files: dict[Segment, str] = {}
+        """where each segment that is in service was written"""
         self._number = last_number(folder) if lock is not None else 0
         self._load()
 
@@ -144,13 +147,13 @@ class DurableTopic(Outbox, Topic):
                 problem = self._map_newest()
                 if problem is None or not tries:
                     mapped = self.store.snapshot
-                    catch_up(self)
-                    self.publisher = restore_publisher(self, self.registry)
+                    catch_up(self.store, self.registry)
+                    self.publisher = restore_publisher(self.new_publisher(), self.store, self.registry)
                     break
         if problem is not None:
             warnings.warn(f"{problem}; rebuilding the segments from the registry", StorageWarning, stacklevel=4)
         if self._lock is not None:
-            self.store.keep(self._save, mapped)
+            self.housekeeping.keep(self._save, mapped)
 
     def _map_newest(self) -> StorageError | None:
         """Why the newest manifest cannot be used, if it cannot. It is read after the registry's state was fixed, see `pruning`."""
@@ -165,20 +168,22 @@ class DurableTopic(Outbox, Topic):
         if not pruned_to(self.registry) <= manifest.seq <= self.registry.last_seq():
             raise StorageError(f"{self.folder / NEWEST} is of change {manifest.seq}, which does not fit the registry beside it")
         vocabularies = load_vocabularies(self.schema, self.folder / manifest.vocabulary)
-        segments = [load_segment(self.schema, self.folder, file, live) for file, live in manifest.segments]
+        segments = [load_segment(self.schema, vocabularies, self.folder, file, live) for file, live in manifest.segments]
         self.use(vocabularies)
         self.store.adopt(Snapshot(tuple(segments), manifest.seq))
+        self._files = {live.segment: file for live, (file, _) in zip(segments, manifest.segments, strict=True)}
 
     def _save(self, snapshot: Snapshot) -> None:
         """Write the segments that are new and a manifest of `snapshot`, which has everything in segments."""
         self._number += 1
-        entries = []
-        for place, segment in enumerate(snapshot.segments):
-            if segment.file is None:
-                file = f"segments/{self._number:08d}-{place}.segment"
-                segment.write(self.folder / file)
-                segment.file = file
-            entries.append((segment.file, self._save_live(segment, snapshot.seq, place)))
+        entries, files = [], {}
+        for place, live in enumerate(snapshot.segments):
+            file = self._files.get(live.segment, f"segments/{self._number:08d}-{place}.segment")
+            if live.segment not in self._files:
+                live.segment.write(self.folder / file)
+            files[live.segment] = file
+            entries.append((file, self._save_live(live, snapshot.seq, place)))
+        self._files = files
         vocabulary = f"segments/{self._number:08d}.vocabulary"
         save_vocabularies(self.folder / vocabulary, self.vocabularies)
         save_manifest(
@@ -187,17 +192,16 @@ class DurableTopic(Outbox, Topic):
         )
         prune(self.registry, snapshot.seq)
 
-    def _save_live(self, segment: Segment, seq: int, place: int) -> str | None:
-        live = segment.live(seq)
-        if len(live) == len(segment):
+    def _save_live(self, live: LiveSegment, seq: int, place: int) -> str | None:
+        if len(live.live(seq)) == len(live):
             return None
         file = f"segments/{self._number:08d}-{place}.live"
-        save_live(self.folder / file, segment, seq)
+        save_live(self.folder / file, live, seq)
         return file
 
     def abandon(self) -> None:
         """Let go of the folder as a killed process would: nothing is packed, nothing is saved."""
-        self.store.on_packed = lambda packed: None
+        self.housekeeping.let_go()
         super().close()
         if self._lock is not None:
             self._lock.close()
@@ -208,6 +212,6 @@ class DurableTopic(Outbox, Topic):
             return
         try:
             if self._lock is not None:
-                self.store.flush()
+                self.housekeeping.flush()
         finally:
             self.abandon()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,26 +10,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.durable.registry import Registry
+from tidings.match.store.store import Store
 from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.tables import subscriptions_from_arrow
 from tidings.model.door.event_record import event_from_record
 from tidings.model.door.subscription import from_record
 from tidings.topic.publisher import Publisher
 
-if TYPE_CHECKING:
-    from tidings.durable.opening import DurableTopic
-    from tidings.topic.topic import Topic
-
 Marks = tuple[pa.StringArray, NDArray[np.int64]]
 """Ids that were removed or replaced, and the change that last did so."""
 
 
-def catch_up(topic: DurableTopic) -> None:
+def catch_up(store: Store, registry: Registry) -> None:
     """Apply to the store every change after the snapshot it stands at; with an empty store, everything.
 
     Between its steps the store is in no state that ever was, so it must not be saved before the end.
     """
-    registry, store = topic.registry, topic.store
     after, last = store.snapshot.seq, registry.last_seq()
     if store.snapshot.segments:
         store.remove(last, [id for (id,) in registry.read("SELECT id FROM gone WHERE seq > ?", after)])
@@ -40,9 +35,9 @@ def catch_up(topic: DurableTopic) -> None:
     for seq, body in registry.read("SELECT seq, body FROM chunk WHERE seq > ? ORDER BY seq", after):
         table = live_rows(marks, seq, pa.ipc.open_stream(body).read_all())
         if len(table):
-            store.put_rows(last, rows_of_batch(subscriptions_from_arrow(topic.schema, topic.vocabularies, table), since_of(table)))
+            store.put_rows(last, rows_of_batch(subscriptions_from_arrow(store.schema, store.vocabularies, table), since_of(table)))
     singles = registry.read("SELECT body FROM subscription WHERE seq > ? ORDER BY seq", after)
-    store.put(last, [from_record(topic.schema, json.loads(body)) for (body,) in singles])
+    store.put(last, [from_record(store.schema, json.loads(body)) for (body,) in singles])
 
 
 def gone_marks(registry: Registry) -> Marks:
@@ -61,13 +56,12 @@ def since_of(table: pa.Table) -> int:
     return int((table.schema.metadata or {})[b"since"])
 
 
-def restore_publisher(topic: Topic, registry: Registry) -> Publisher:
-    """Live events, windows and boards as they were at the last commit."""
+def restore_publisher(publisher: Publisher, store: Store, registry: Registry) -> Publisher:
+    """Live events, windows and boards as they were at the last commit, in a publisher that knows nothing yet."""
     meta = registry.meta()
-    publisher = topic.new_publisher()
     for (body,) in registry.read("SELECT body FROM event ORDER BY id"):
-        publisher.events.put(event_from_record(topic.schema, json.loads(body)))
+        publisher.events.put(event_from_record(store.schema, json.loads(body)))
     states = registry.read("SELECT name, body FROM state")
-    publisher.restore(meta.get("clock"), meta.get("publications", 0), states, topic.store.near_subscriptions())
-    publisher.restore_boards(topic.store.subscriptions() if topic.key is not None else ())
+    publisher.restore(meta.get("clock"), meta.get("publications", 0), states, store.near_subscriptions())
+    publisher.restore_boards(store.subscriptions() if publisher.boards is not None else ())
     return publisher

@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 from tidings.durable.recovery import restore_publisher
 from tidings.durable.registry import Registry, put_chunk, put_gone, put_subscriptions, set_meta
 from tidings.match.answers.results import Notification
+from tidings.match.store.store import Store
 from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_to_record
 from tidings.model.door.subscription import Subscription, to_record
 from tidings.topic.journal import Journal
 from tidings.topic.publisher import Publisher
-
-if TYPE_CHECKING:
-    from tidings.topic.topic import Topic
 
 
 def chunk_body(table: pa.Table, since: int) -> pa.Buffer:
@@ -82,8 +79,8 @@ class RegistryJournal(Journal):
             db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.near.gone_state()])
             set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)
 
-    def restored(self, topic: Topic) -> Publisher:
-        return restore_publisher(topic, self.registry)
+    def restored(self, current: Publisher, fresh: Callable[[], Publisher], store: Store) -> Publisher:
+        return restore_publisher(fresh(), store, self.registry)
 
     def close(self) -> None:
         self.registry.close()

@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 from tidings.match.answers.results import Notification
+from tidings.match.store.store import Store
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
 from tidings.topic.publisher import Publisher
-
-if TYPE_CHECKING:
-    from tidings.topic.topic import Topic
 
 
 class Journal:
@@ -35,9 +32,9 @@ class Journal:
     def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
         """Events were taken in, and these notifications are due."""
 
-    def restored(self, topic: Topic) -> Publisher:
+    def restored(self, current: Publisher, fresh: Callable[[], Publisher], store: Store) -> Publisher:
         """The publisher as it was at the last commit. Memory has no other record than the publisher itself."""
-        return topic.publisher
+        return current
 
     def close(self) -> None:
         """Let go of what is held."""

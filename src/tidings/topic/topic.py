@@ -26,6 +26,9 @@ from tidings.match.answers.relaxed import relaxed_list, relaxed_table
 from tidings.match.answers.results import Match, Notification, instant
 from tidings.match.answers.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
 from tidings.match.store.event_statistics import Statistics
+from tidings.match.store.hits import LONG_AGO
+from tidings.match.store.housekeeping import Housekeeping
+from tidings.match.store.reader import Encoded, EventList
 from tidings.match.store.segment import near_rows
 from tidings.match.store.store import Store
 from tidings.match.store.subscription_rows import rows_of_batch
@@ -63,7 +66,8 @@ class Committed:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            self._topic.publisher = self._topic.journal.restored(self._topic)
+            topic = self._topic
+            topic.publisher = topic.journal.restored(topic.publisher, topic.new_publisher, topic.store)
 
 
 class Topic:
@@ -84,14 +88,14 @@ class Topic:
         """Begin with these codes and no subscriptions."""
         self.vocabularies = vocabularies
         self.store = Store(self.schema, vocabularies, self.statistics)
+        self.housekeeping = Housekeeping(self.store)
 
     def new_publisher(self) -> Publisher:
         """One that knows nothing yet."""
         return Publisher(self.schema, self.key, self._matching)
 
     def _matching(self, values: Values) -> list[str]:
-        found, fresh, _ = self.store.match_one(values)
-        return [id for segment, ordinal in found for id in segment.names.take(ordinal)] + [s.id for s in fresh]
+        return [id for found in self.store.reader().match_one(values, LONG_AGO) for id in found.source.names(found.ordinal)]
 
     # Subscriptions
 
@@ -118,7 +122,7 @@ class Topic:
         if subscription.is_ranked:
             subscription = replace(subscription, since=now)
         with self._writing:
-            seq = self.store.snapshot.seq + 1
+            seq = self.store.next_seq
             with Committed(self):
                 self.publisher.deactivate(id)
                 notes = self.publisher.activate(subscription, now)
@@ -137,7 +141,7 @@ class Topic:
             batch = subscriptions_from_arrow(self.schema, self.vocabularies, table, on_error=on_error)
             rows = rows_of_batch(batch, now)
             replaced = self.store.existing(rows.ids())
-            seq = self.store.snapshot.seq + 1
+            seq = self.store.next_seq
             with Committed(self):
                 for id in replaced:
                     self.publisher.deactivate(id)
@@ -164,7 +168,7 @@ class Topic:
         with self._writing:
             if id not in self.store:
                 raise SubscriptionError(f"there is no subscription {id!r}")
-            seq = self.store.snapshot.seq + 1
+            seq = self.store.next_seq
             self.journal.removed(seq, [id])
             self.store.remove(seq, [id])
             self.publisher.deactivate(id)
@@ -174,7 +178,7 @@ class Topic:
         with self._writing:
             there = self.store.existing(pa.array(dict.fromkeys(ids), pa.string()))
             if there:
-                seq = self.store.snapshot.seq + 1
+                seq = self.store.next_seq
                 self.journal.removed(seq, there)
                 self.store.remove(seq, there)
             for id in there:
@@ -195,7 +199,7 @@ class Topic:
             after = replace(after, since=now)
         if after.by is not None:
             relevance_of(self.schema, after.by)
-        seq = self.store.snapshot.seq + 1
+        seq = self.store.next_seq
         with Committed(self):
             notes = self.publisher.change(before, after, now)
             self.journal.put(seq, after, notes, same_window=same_window(before, after))
@@ -215,16 +219,14 @@ class Topic:
 
     def _match(self, read: Event, k: int | None, now: int, relaxed: str | None) -> list[Match]:
         """`relaxed` names the aggregate."""
-        if read.vague and relaxed is None:
-            return vague_list(self.store, read, k, now)
         if relaxed is not None:
-            return (vague_relaxed if read.vague else relaxed_list)(self.store, read, k, relaxed, now)
+            return (vague_relaxed if read.vague else relaxed_list)(self.store.packed_reader(), read, k, relaxed, now)
+        if read.vague:
+            return vague_list(self.store.packed_reader(), read, k, now)
+        reader = self.store.reader()
         if k is None:
-            found, fresh, similar = self.store.match_one(read.values)
-        else:
-            pairs, waiting, similar = self.store.match(lambda: self.encode([read]), lambda _: read.values, k)
-            found, fresh = [(segment, ordinal) for segment, _, ordinal, _ in pairs], [s for _, s in waiting]
-        return match_list(read.id, found, fresh, read.values, k, now, similar)
+            return match_list(read.id, reader.match_one(read.values, now))
+        return match_list(read.id, reader.match(EventList(self.schema, [read]), k, at=now), k)
 
     def match_batch(
         self, events: Any, k: int | None = None, *, relaxed: bool = False, aggregate: str = "sum", time: Any = None
@@ -236,23 +238,21 @@ class Topic:
         if isinstance(batch, list):
             return match_rows(m for event in batch for m in self._match(event, k, now, aggregate if relaxed else None))
         if relaxed:
-            return relaxed_table(self.store, batch, k, aggregate, now).drop_columns(["row"])
-        return self._matched(batch, k, now)
-
-    def _matched(self, batch: EventBatch, k: int | None, now: int) -> pa.Table:
-        found, fresh, similar = self.store.match(lambda: batch.encoded(self.vocabularies), batch.values, k)
-        return match_table(batch.ids, found, fresh, batch.values, k, now, similar).drop_columns(["row"])
+            return relaxed_table(self.store.packed_reader(), batch, k, aggregate, now).drop_columns(["row"])
+        hits = self.store.reader(len(batch)).match(batch, k, at=now)
+        return match_table(batch.ids, hits, k).drop_columns(["row"])
 
     def explain(self, event: Any, subscription: str | None = None, *, k: int = 10, time: Any = None) -> Explanation:
         """Why a subscription does or does not hear of an event; without one, what each step of matching left over, and how the
         k best would be found."""
         read = self._read(event)
         now = self._at(time)
+        known = None if subscription is None else self.subscription(subscription)
         if read.vague:
-            return explain_vague(self.store, read, None if subscription is None else self.subscription(subscription), now)
-        if subscription is None:
-            return explain_event(self.store, self.encode([read]), read, now, k)
-        return explain_pair(self.store, self.encode([read]), read, self.subscription(subscription), now)
+            return explain_vague(self.store.packed_reader(), read, known, now)
+        reader = self.store.reader()
+        columns = self.encode([read])
+        return explain_event(reader, columns, read, now, k) if known is None else explain_pair(reader, columns, read, known, now)
 
     # Publishing
 
@@ -300,8 +300,9 @@ class Topic:
 
     def _told(self, events: Sequence[Event], columns: EventColumns, at: Sequence[int]) -> list[Notification]:
         """Who is notified of each event, once the publisher has taken it in."""
-        found, fresh, similar = self.store.match(lambda: columns, lambda row: events[row].values, near=False)
-        concerned = by_event(found, fresh, events, self.vocabularies, at.__getitem__, similar)
+        asked = Encoded(columns, lambda row: events[row].values)
+        hits = self.store.reader(len(events)).match(asked, at=np.asarray(at, np.int64), near=False)
+        concerned = by_event(hits, events)
         notes: list[Notification] = []
         for event, instant_of, (plain, ranked) in zip(events, at, concerned, strict=True):
             notes += self.publisher.publish(event, instant_of, plain, ranked)
@@ -319,19 +320,19 @@ class Topic:
 
     def stats(self) -> dict[str, Any]:
         """Subscriptions, segments and homes, bytes, live events, and what matching has cost so far."""
-        return topic_stats(self)
+        return topic_stats(self.name, self.store, self.publisher)
 
     def flush(self) -> None:
         """Pack what is new into a segment (a durable topic writes it and a manifest)."""
-        self.store.flush()
+        self.housekeeping.flush()
 
     def merge(self) -> None:
         """Make one segment of all."""
-        self.store.flush()
-        self.store.merge()
+        self.housekeeping.flush()
+        self.housekeeping.merge()
 
     def close(self) -> None:
-        self.store.close()
+        self.housekeeping.close()
         self.journal.close()
 
     def __enter__(self) -> Topic:

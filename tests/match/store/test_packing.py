@@ -13,8 +13,7 @@ from tests.model.filter.samples import SCHEMA, random_filter
 from tidings.errors import NeverMatchesWarning
 from tidings.index.blocks.bitmaps import BlockBitmaps
 from tidings.index.blocks.words import WordBlocks
-from tidings.match.store.clause_log import FEWEST
-from tidings.match.store.memtable import Memtable
+from tidings.match.store.memtable import FEWEST, Memtable
 from tidings.match.store.subscription_rows import rows_of
 from tidings.model.columns.arrays import Vocabularies, encode_clauses
 from tidings.model.columns.gather import clause_of, decode_clause
@@ -91,9 +90,9 @@ def test_a_memtable_packs_as_its_subscriptions_do():
     same_rows(memtable.rows(), rows_of(SCHEMA, vocabularies, []))
     for step in range(600):
         if r.random() < 0.75:
-            memtable.put(subscription(r, r.randrange(120)))
+            memtable.put(step, subscription(r, r.randrange(120)))
         else:
-            memtable.remove(f"s{r.randrange(120)}")
+            memtable.remove(step, f"s{r.randrange(120)}")
         if step % 40 == 0 or step > 590:
             same_rows(memtable.rows(), rows_of(SCHEMA, vocabularies, [*memtable.subscriptions.values()]))
             memtable.check()
@@ -103,7 +102,7 @@ def test_one_who_changes_for_ever_leaves_no_trail():
     vocabularies = Vocabularies(SCHEMA)
     memtable = Memtable(SCHEMA, vocabularies)
     for turn in range(2 * FEWEST + 300):
-        memtable.put(make_subscription(SCHEMA, f"s{turn % 300}", f"price < {turn}"))
-    memtable.index_waiting()
-    assert memtable._log._size <= FEWEST + 300
+        memtable.put(turn, make_subscription(SCHEMA, f"s{turn % 300}", f"price < {turn}"))
+    assert len(memtable.owner) <= FEWEST + 300
+    memtable.check()
     same_rows(memtable.rows(), rows_of(SCHEMA, vocabularies, [*memtable.subscriptions.values()]))

@@ -46,14 +46,14 @@ def test_every_path_gives_the_oracle_s_answer(rows, extra, removed, stream, k):
             continue
         event, ordinal = path.best(segment, question)
         for row, read in enumerate(events):
-            subscriptions = [segment.subscription(topic.vocabularies, o) for o in ordinal[event == row].tolist()]
+            subscriptions = [segment.subscription(o) for o in ordinal[event == row].tolist()]
             found = [(s.id, s.score_of(read.values)) for s in subscriptions]
             found = found if path.ordered else sorted(found, key=lambda pair: (-pair[1], pair[0]))[:k]
             assert sorted(found) == sorted((m.subscription, m.score) for m in oracle.match({"id": "e", **read.values}, k))
 
 
 class FreshMachine(RuleBasedStateMachine):
-    """What is in the memtable only, mostly of one dimension: score order while it stands, selection while it does not."""
+    """What is in the memtable only, mostly of one dimension."""
 
     def __init__(self):
         super().__init__()

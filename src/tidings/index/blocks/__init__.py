@@ -1,1 +1,4 @@
-"""."""
+"""Block bitmaps and word blocks: the homes of nearly every packed clause.
+
+Read `bitmaps` with `layout`, `lines`, `bitmap_match`, `bitmap_topk`; then `words` with `word_match`. May import `packed`.
+"""

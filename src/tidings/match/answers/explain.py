@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tidings.match.answers.ordering import is_live
+from tidings.match.answers.ordering import match_list
 from tidings.match.answers.relaxed import RelaxedSegment
 from tidings.match.answers.vague_events import vague_list
 from tidings.match.answers.wording import range_in_words, value_in_words
 from tidings.match.store.ranked_paths import Question, plan_for
-from tidings.match.store.sorted_ids import ABSENT
-from tidings.match.store.store import Store
+from tidings.match.store.reader import Encoded, Reader
 from tidings.model.columns.arrays import MISSING_BOX, NO_BOX, EventColumns
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
@@ -55,12 +54,12 @@ class Explanation:
         return f"{self.subscription!r} matches event {self.event!r}, score {self.score:g} = {parts}; home {', '.join(self.home)}"
 
 
-def explain_pair(store: Store, columns: EventColumns, event: Event, subscription: Subscription, time: int) -> Explanation:
+def explain_pair(reader: Reader, columns: EventColumns, event: Event, subscription: Subscription, time: int) -> Explanation:
     if subscription.similarity is not None:
-        return explain_similar(store, event, subscription, subscription.similarity, time)
-    homes, reached = locate(store, columns, subscription.id)
-    reasons = [failure(store.schema, clause, event.values) for clause in subscription.clauses]
-    if not is_live(subscription, time):
+        return explain_similar(reader, columns, event, subscription, subscription.similarity, time)
+    homes, reached = locate(reader, columns, subscription.id)
+    reasons = [failure(reader.schema, clause, event.values) for clause in subscription.clauses]
+    if not subscription.is_live(time):
         reasons = ["it has expired"]
     if not subscription.clauses:
         reasons = ["its filter can never match"]
@@ -79,18 +78,20 @@ def explain_pair(store: Store, columns: EventColumns, event: Event, subscription
     )
 
 
-def explain_similar(store: Store, event: Event, s: Subscription, similarity: tuple[float, float], time: int) -> Explanation:
+def explain_similar(
+    reader: Reader, columns: EventColumns, event: Event, s: Subscription, similarity: tuple[float, float], time: int
+) -> Explanation:
     """Of a subscription that goes by similarity: its score in parts, or why it is too low."""
     alpha, theta = similarity
-    _, _, found = store.match_one(event.values)
-    score = next((score for _, other, score in found if other.id == s.id and is_live(s, time)), None)
-    others = [failure(store.schema, clause.others(), event.values) for clause in s.clauses]
-    reason = "it has expired" if not is_live(s, time) else next((o for o in others if o is not None), None)
+    hits = reader.by_similarity(columns, lambda _: event.values, time)
+    score = next((m.score for m in match_list(event.id, [*hits]) if m.subscription == s.id), None)
+    others = [failure(reader.schema, clause.others(), event.values) for clause in s.clauses]
+    reason = "it has expired" if not s.is_live(time) else next((o for o in others if o is not None), None)
     home = (SIMILAR,) * len(s.clauses)
     if score is None:
         reason = reason or f"the similarity is below {theta:g}"
         return Explanation(event.id, s.id, reason=reason, home=home, reached=(False,) * len(s.clauses))
-    place = np.array(event.values.get(store.schema.place or "", MISSING_BOX))
+    place = np.array(event.values.get(reader.schema.place or "", MISSING_BOX))
     boxes = np.array([NO_BOX if clause.box is None else clause.box for clause in s.clauses])
     shares = [alpha * spatial_part(boxes, i, place) for i in range(len(boxes)) if others[i] is None]
     parts = {"place": shares[0], "words": score - shares[0]} if len(shares) == 1 else {"its best clause": score}
@@ -123,58 +124,49 @@ def wanted(schema: Schema, clause: Clause, name: str) -> str:
     return "all of " + ", ".join(sorted(clause.words))
 
 
-def locate(store: Store, columns: EventColumns, id: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+def locate(reader: Reader, columns: EventColumns, id: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:
     """The home of each clause of a subscription, and whether the event reaches the clause there."""
-    with store.lock:
-        snapshot = store.snapshot
-        if id in store.memtable.subscriptions:
-            return (MEMTABLE,) * len(store.memtable.subscriptions[id].clauses), store.memtable.reached(columns, id)
-    for segment in snapshot.segments:
-        ordinal = segment.find(id, snapshot.seq)
-        if ordinal != ABSENT:
-            found = [segment.home_of(clause) for clause in segment.clauses_of(ordinal)]
-            return tuple(name for name, _ in found), tuple(segment.homes[name].reached(columns, 0, slot) for name, slot in found)
-    return (), ()
+    live, ordinal = reader.find(id)
+    if live is None:
+        assert reader.memtable is not None
+        reached = reader.memtable.reached(columns, id)
+        return (MEMTABLE,) * len(reached), reached
+    segment = live.segment
+    found = [segment.home_of(clause) for clause in segment.clauses_of(ordinal)]
+    return tuple(name for name, _ in found), tuple(segment.homes[name].reached(columns, 0, slot) for name, slot in found)
 
 
-def explain_event(store: Store, columns: EventColumns, event: Event, time: int, k: int) -> Explanation:
+def explain_event(reader: Reader, columns: EventColumns, event: Event, time: int, k: int) -> Explanation:
     """How many clauses there are, how many each home verified for the event, and how many subscriptions were left."""
-    steps: dict[str, int] = {}
-    plans = []
-    with store.lock:
-        snapshot = store.snapshot
-        steps["subscriptions"] = len(store)
-        steps["in the memtable"] = len(store.memtable)
-        plans += [store.memtable.plan()] if len(store.memtable) else []
-    for segment in snapshot.segments:
-        plans.append(str(plan_for(segment, Question(columns, lambda _: event.values, k, snapshot.seq))))
-        relaxed = segment.made_aside(RelaxedSegment)
+    steps = {"subscriptions": len(reader), "in the memtable": 0 if reader.memtable is None else reader.memtable.living}
+    plans = [] if reader.memtable is None else ["memtable: all matches, then the k best"]
+    for live in reader.snapshot.segments:
+        plans.append(str(plan_for(live, Question(columns, lambda _: event.values, k, reader.snapshot.seq))))
+        relaxed = live.made_aside(RelaxedSegment)
         plans += [] if relaxed is None else [relaxed.explained(k)]
-        for name, home in segment.homes.items():
+        for name, home in live.segment.homes.items():
             before = home.stats
-            home.match_batch(columns, segment.died, snapshot.seq - segment.born)
+            home.match_batch(columns, live.died, reader.snapshot.seq - live.segment.born)
             for label, count in home.stats._asdict().items():
                 key = f"{name}: {label}"
                 steps[key] = steps.get(key, 0) + count - getattr(before, label)
-    found, fresh, similar = store.match(lambda: columns, lambda _: event.values)
-    steps["matches"] = sum(len(f.ordinal) for f in found) + sum(
-        is_live(s, time) for s in [*(s for _, s in fresh), *(s for _, s, _ in similar)]
-    )
+    hits = reader.match(Encoded(columns, lambda _: event.values), at=time)
+    steps["matches"] = sum(len(found.event) for found in hits)
     return Explanation(event=event.id, steps=steps, plans=tuple(plans))
 
 
-def explain_vague(store: Store, event: Event, subscription: Subscription | None, time: int) -> Explanation:
+def explain_vague(reader: Reader, event: Event, subscription: Subscription | None, time: int) -> Explanation:
     """Of an event with ranges or uncertain values: in which worlds a subscription matches, and what each adds to its score."""
     ways = list(worlds(event.values))
     if subscription is None:
-        matches = len(vague_list(store, event, None, time))
-        steps = {"subscriptions": len(store), "worlds": len(ways), "matches": matches}
+        matches = len(vague_list(reader, event, None, time))
+        steps = {"subscriptions": len(reader), "worlds": len(ways), "matches": matches}
         return Explanation(event=event.id, steps=steps, plans=("every world in full, then the k best by expected score",))
     parts, reasons = {}, []
     for chance, values in ways:
-        found = [failure(store.schema, clause, values) for clause in subscription.clauses]
+        found = [failure(reader.schema, clause, values) for clause in subscription.clauses]
         world = ", ".join(f"{name} {values[name]}" for name, value in event.values.items() if isinstance(value, Uncertain))
-        if None in found and is_live(subscription, time):
+        if None in found and subscription.is_live(time):
             parts[f"{chance:g}: {world}" if world else "base"] = chance * subscription.score_of(values)
         reasons += [reason for reason in found if reason is not None]
     return Explanation(

@@ -1,8 +1,8 @@
-"""From what segments and the memtable found to answers: scores, expiries, order, the best k."""
+"""From hits to answers: in order of id, or the best k, as a table or as objects; and for publishing, event by event."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,58 +10,20 @@ from numpy.typing import NDArray
 
 from tidings._jit import kernel
 from tidings.match.answers.results import Match
-from tidings.match.store.segment import Segment
+from tidings.match.store.hits import NO_ROWS, Found, Hits
 from tidings.match.store.sorted_ids import buffers, compare
-from tidings.match.store.store import Found
-from tidings.model.columns.arrays import Vocabularies
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
-from tidings.model.filter.clause import Values
 
 ROW = "row"
+Ranked = list[tuple[Subscription, float]]
 
 
-def scores(
-    segment: Segment, event: NDArray[np.int32], ordinal: NDArray[np.int32], values: Callable[[int], Values]
-) -> NDArray[np.float64]:
-    """The score of each match: static, or the subscription's formula of the event's attributes."""
-    score = segment.score[ordinal] if segment.scored else np.ones(len(ordinal))
-    if segment.formulas:
-        for i in np.flatnonzero(np.isin(ordinal, list(segment.formulas))):
-            score[i] = segment.formulas[int(ordinal[i])](values(int(event[i])))
-    return score
-
-
-def unexpired(
-    segment: Segment, event: NDArray[np.int32], ordinal: NDArray[np.int32], time: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    if segment.expires is None:
-        return event, ordinal
-    live = segment.expires[ordinal] > time
-    return event[live], ordinal[live]
-
-
-def is_live(subscription: Subscription, time: int) -> bool:
-    return subscription.expires is None or time < subscription.expires
-
-
-def match_list(
-    id: str,
-    found: Sequence[tuple[Segment, NDArray[np.int32]]],
-    fresh: Sequence[Subscription],
-    values: Values,
-    k: int | None,
-    time: int,
-    similar: Sequence[tuple[int, Subscription, float]] = (),
-) -> list[Match]:
+def match_list(id: str, hits: Hits, k: int | None = None) -> list[Match]:
     """The matches of one event: by id, or the k best by (score desc, id asc)."""
-    matches = [Match(id, s.id, s.score_of(values)) for s in fresh if is_live(s, time)]
-    matches += [Match(id, s.id, score) for _, s, score in similar if is_live(s, time)]
-    for segment, ordinal in found:
-        if len(ordinal):
-            event, ordinal = unexpired(segment, ordinal, ordinal, time)
-            score = scores(segment, event, ordinal, lambda _: values)
-            matches += map(Match, [id] * len(ordinal), segment.names.take(ordinal), score.tolist())
+    matches: list[Match] = []
+    for found in hits:
+        matches += map(Match, [id] * len(found.ordinal), found.source.names(found.ordinal), found.score.tolist())
     return ordered(matches, k)
 
 
@@ -74,36 +36,22 @@ def ordered(matches: list[Match], k: int | None) -> list[Match]:
     return sorted(matches, key=lambda match: (-match.score, match.subscription))[:k]
 
 
-def match_table(
-    ids: pa.Array,
-    found: Sequence[Found],
-    fresh: Sequence[tuple[int, Subscription]],
-    values: Callable[[int], Values],
-    k: int | None,
-    time: int,
-    similar: Sequence[tuple[int, Subscription, float]] = (),
-) -> pa.Table:
+def match_table(ids: pa.Array, hits: Hits, k: int | None) -> pa.Table:
     """(row, event, subscription, score) of every match of a batch, in order of the events."""
-    parts = []
-    for segment, event, ordinal, _ in found:
-        event, ordinal = unexpired(segment, event, ordinal, time)
-        score = scores(segment, event, ordinal, values)
-        parts.append(table_of(event, segment.names.strings.take(pa.array(ordinal)), score))
-    others = [(row, s.id, s.score_of(values(row))) for row, s in fresh if is_live(s, time)]
-    others += [(row, s.id, score) for row, s, score in similar if is_live(s, time)]
-    if others:
-        rows, named, score_of = zip(*sorted(others), strict=True)
-        parts.append(table_of(np.array(rows, np.int32), pa.array(named, pa.string()), np.array(score_of)))
-    table = (
-        pa.concat_tables(parts).combine_chunks()
-        if parts
-        else table_of(np.empty(0, np.int32), pa.array([], pa.string()), np.empty(0))
-    )
-    if len(parts) > 1 and k is None:
-        table = table.take(pa.array(in_order(table, [len(part) for part in parts])))
-    if k is not None and not (len(parts) == 1 and found and found[0].best):
+    hits = [found for found in hits if len(found.event)]
+    if not hits:
+        table = table_of(NO_ROWS, pa.array([], pa.string()), np.empty(0))
+    else:
+        table = pa.concat_tables([_named(found) for found in hits]).combine_chunks()
+    if k is None and len(hits) > 1:
+        table = table.take(pa.array(in_order(table, [len(found.event) for found in hits])))
+    if k is not None and not (len(hits) == 1 and hits[0].best):
         table = best(table, k)
     return table.add_column(1, "event", ids.take(table[ROW].combine_chunks()))
+
+
+def _named(found: Found) -> pa.Table:
+    return table_of(found.event, found.source.ids(found.ordinal), found.score)
 
 
 def in_order(table: pa.Table, sizes: Sequence[int]) -> NDArray[np.int64]:
@@ -152,44 +100,18 @@ def table_of(row: NDArray[np.int32], subscription: pa.Array, score: NDArray[np.f
     return pa.table({ROW: pa.array(row, pa.int32()), "subscription": subscription, "score": pa.array(score, pa.float64())})
 
 
-def by_event(
-    found: Sequence[Found],
-    fresh: Sequence[tuple[int, Subscription]],
-    events: Sequence[Event],
-    vocabularies: Vocabularies,
-    time: Callable[[int], int],
-    similar: Sequence[tuple[int, Subscription, float]] = (),
-) -> list[tuple[list[Match], list[tuple[Subscription, float]]]]:
+def by_event(hits: Hits, events: Sequence[Event]) -> list[tuple[list[Match], Ranked]]:
     """For each event: the matches of subscriptions that have no ranking, by id; and those that have, with their scores."""
-    sorted_out: list[tuple[list[Match], list[tuple[Subscription, float]]]] = [([], []) for _ in events]
-    for row, s in fresh:
-        _sort_in(sorted_out[row], events[row], s, time(row))
-    for row, s, similarity in similar:
-        _sort_in(sorted_out[row], events[row], s, time(row), similarity)
-    for segment, event, ordinal, _ in found:
-        ranked = segment.ranked[ordinal] if segment.ranked is not None else np.zeros(len(ordinal), np.bool_)
-        for row, one in zip(event[ranked].tolist(), ordinal[ranked].tolist(), strict=True):
-            _sort_in(sorted_out[row], events[row], segment.subscription(vocabularies, one), time(row))
-        event, ordinal = event[~ranked], ordinal[~ranked]
-        score = scores(segment, event, ordinal, lambda row: events[row].values)
-        for row, one, id, value in zip(event.tolist(), ordinal.tolist(), segment.names.take(ordinal), score.tolist(), strict=True):
-            if segment.expires is None or segment.expires[one] > time(row):
-                sorted_out[row][0].append(Match(events[row].id, id, value))
+    sorted_out: list[tuple[list[Match], Ranked]] = [([], []) for _ in events]
+    for found in hits:
+        ranked = found.source.ranked(found.ordinal)
+        if ranked is not None:
+            listed = found.where(ranked)
+            for row, one, score in zip(listed.event.tolist(), listed.ordinal.tolist(), listed.score.tolist(), strict=True):
+                sorted_out[row][1].append((found.source.subscription(one), score))
+            found = found.where(~ranked)
+        for row, id, score in zip(found.event.tolist(), found.source.names(found.ordinal), found.score.tolist(), strict=True):
+            sorted_out[row][0].append(Match(events[row].id, id, score))
     for plain, _ in sorted_out:
         plain.sort(key=lambda match: match.subscription)
     return sorted_out
-
-
-def _sort_in(
-    place: tuple[list[Match], list[tuple[Subscription, float]]],
-    event: Event,
-    s: Subscription,
-    time: int,
-    similarity: float | None = None,
-) -> None:
-    if is_live(s, time):
-        score = s.score_of(event.values) if similarity is None else similarity
-        if s.is_ranked:
-            place[1].append((s, score))
-        else:
-            place[0].append(Match(event.id, s.id, score))

@@ -22,10 +22,11 @@ from tidings.index.relaxed.relaxed_index import NOBODY, RelaxedIndex
 from tidings.index.relaxed.terms import Alternatives, plain_event
 from tidings.match.answers.ordering import ROW, best, ordered, table_of
 from tidings.match.answers.results import Match
-from tidings.match.store.segment import Segment, column_of
-from tidings.match.store.store import Store
+from tidings.match.store.live_segment import LiveSegment
+from tidings.match.store.reader import Reader
+from tidings.match.store.segment import column_of
 from tidings.match.store.subscription_rows import WEIGHT
-from tidings.model.columns.arrays import EventColumns, Vocabularies, dimensions, encode_events
+from tidings.model.columns.arrays import EventColumns, dimensions, encode_events
 from tidings.model.columns.gather import gather_clauses
 from tidings.model.columns.tables import EventBatch
 from tidings.model.door.event import Event
@@ -42,7 +43,8 @@ SEARCHED, EVALUATED, GIVEN = 60.0, 25.0, 300.0
 class RelaxedSegment:
     """The relaxed side of one segment: an index of the clauses without residue, and the subscriptions that have one."""
 
-    def __init__(self, segment: Segment, vocabularies: Vocabularies) -> None:
+    def __init__(self, live: LiveSegment) -> None:
+        segment = live.segment
         self.schema = schema = segment.schema
         clauses = segment.columns()
         apart = np.unique(clauses.owner[clauses.residue])
@@ -55,7 +57,7 @@ class RelaxedSegment:
             weight[schema.place][indexed.owner] if schema.place is not None else None,
             weight[schema.words][indexed.owner] if schema.words is not None else None,
         )
-        self.apart = [(int(ordinal), segment.subscription(vocabularies, int(ordinal))) for ordinal in apart]
+        self.apart = [(int(ordinal), live.subscription(int(ordinal))) for ordinal in apart]
         self.looked_at: dict[int, float] = {}
         """by the bits of k: clauses that a search looked at, a moving average"""
 
@@ -138,11 +140,11 @@ def relaxed_score(
     return max(scores, default=None)
 
 
-def hidden_at(segment: Segment, snapshot: int, time: int) -> NDArray[np.bool_]:
+def hidden_at(live: LiveSegment, seq: int, time: int) -> NDArray[np.bool_]:
     """Whether each subscription is removed or has expired; empty when nobody is."""
-    hidden = ~segment.is_live(np.arange(len(segment)), snapshot) if len(segment.died) else NOBODY
-    if segment.expires is not None:
-        expired = segment.expires <= time
+    hidden = ~live.is_live(np.arange(len(live)), seq) if live.dead else NOBODY
+    if live.segment.expires is not None:
+        expired = live.segment.expires <= time
         hidden = hidden | expired if hidden.size else expired
     return hidden
 
@@ -152,15 +154,14 @@ Asked = tuple[Alternatives, Values]
 
 
 def relaxed_pairs(
-    store: Store, events: Sequence[Asked], k: int | None, aggregate: str, time: int
-) -> Iterator[tuple[int, Segment, Scored]]:
-    """(place in `events`, segment, what it gives), of every event and segment."""
+    reader: Reader, events: Sequence[Asked], k: int | None, aggregate: str, time: int
+) -> Iterator[tuple[int, LiveSegment, Scored]]:
+    """(place in `events`, segment, what it gives), of every event and segment; the reader has everything in segments."""
     if aggregate not in AGGREGATES:
         raise SubscriptionError(f"aggregate = {aggregate!r}: one of {', '.join(AGGREGATES)} is accepted")
-    snapshot = store.packed()
-    for segment in snapshot.segments:
-        side = segment.aside(RelaxedSegment, store.vocabularies)
-        hidden = hidden_at(segment, snapshot.seq, time)
+    for segment in reader.snapshot.segments:
+        side = segment.aside(RelaxedSegment)
+        hidden = hidden_at(segment, reader.snapshot.seq, time)
         wanted = len(segment) if k is None else min(k, len(segment))
         for row, (event, values) in enumerate(events):
             yield row, segment, side.topk(event, values, wanted, aggregate, hidden)
@@ -173,24 +174,25 @@ def plain_row(columns: EventColumns, row: int) -> Alternatives:
     return event
 
 
-def relaxed_list(store: Store, event: Event, k: int | None, aggregate: str, time: int, asked: Asked | None = None) -> list[Match]:
+def relaxed_list(reader: Reader, event: Event, k: int | None, aggregate: str, time: int, asked: Asked | None = None) -> list[Match]:
     """The relaxed matches of one event: by id, or the k best by (score desc, id asc). `asked` is its form if it is not plain."""
     if asked is None:
-        asked = plain_row(encode_events(store.schema, store.vocabularies, [event.values]), 0), event.values
+        asked = plain_row(encode_events(reader.schema, reader.vocabularies, [event.values]), 0), event.values
     matches = [
         Match(event.id, id, score)
-        for _, segment, (ordinal, scores) in relaxed_pairs(store, [asked], k, aggregate, time)
-        for id, score in zip(segment.names.take(ordinal), scores.tolist(), strict=True)
+        for _, segment, (ordinal, scores) in relaxed_pairs(reader, [asked], k, aggregate, time)
+        for id, score in zip(segment.names(ordinal), scores.tolist(), strict=True)
     ]
     return ordered(matches, k)
 
 
-def relaxed_table(store: Store, batch: EventBatch, k: int | None, aggregate: str, time: int) -> pa.Table:
+def relaxed_table(reader: Reader, batch: EventBatch, k: int | None, aggregate: str, time: int) -> pa.Table:
     """(event, subscription, score) of the relaxed matches of a batch."""
-    events = [(plain_row(batch.columns, row), batch.values(row)) for row in range(len(batch))]
+    columns = batch.encoded(reader.vocabularies)
+    events = [(plain_row(columns, row), batch.values(row)) for row in range(len(batch))]
     parts = [table_of(np.empty(0, np.int32), pa.array([], pa.string()), np.empty(0))]
-    for row, segment, (ordinal, scores) in relaxed_pairs(store, events, k, aggregate, time):
-        parts.append(table_of(np.full(len(ordinal), row, np.int32), segment.names.strings.take(pa.array(ordinal)), scores))
+    for row, segment, (ordinal, scores) in relaxed_pairs(reader, events, k, aggregate, time):
+        parts.append(table_of(np.full(len(ordinal), row, np.int32), segment.ids(ordinal), scores))
     table = pa.concat_tables(parts).combine_chunks()
     table = best(table, k) if k is not None else table.sort_by([(ROW, "ascending"), ("subscription", "ascending")])
     return table.add_column(1, "event", batch.ids.take(table[ROW].combine_chunks()))

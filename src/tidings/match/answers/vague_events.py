@@ -12,20 +12,19 @@ lies within a range those that hold, looked at one by one (`RelaxedIndex.beginni
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tidings.errors import EventError, shown
 from tidings.index.relaxed.terms import Alternatives
 from tidings.match.answers.ordering import match_list, ordered
 from tidings.match.answers.relaxed import Asked, RelaxedSegment, hidden_at, relaxed_list
 from tidings.match.answers.results import Match
-from tidings.match.store.segment import Segment
-from tidings.match.store.store import Store
+from tidings.match.store.hits import Hits, scored
+from tidings.match.store.reader import Reader
 from tidings.model.columns.arrays import EventColumns, encode_events
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Values
@@ -35,26 +34,27 @@ from tidings.model.values.vague import Between, Uncertain, low_ends, ranged, wit
 MATCHES = pa.schema([("event", pa.string()), ("subscription", pa.string()), ("score", pa.float64())])
 
 
-def vague_list(store: Store, event: Event, k: int | None, time: int) -> list[Match]:
+def vague_list(reader: Reader, event: Event, k: int | None, time: int) -> list[Match]:
     """`Topic.match` of an event that is not plain."""
-    return expected(event.id, ((chance, _world(store, values, time)) for chance, values in worlds(event.values)), k)
+    return expected(event.id, ((chance, _world(reader, values, time)) for chance, values in worlds(event.values)), k)
 
 
-def vague_relaxed(store: Store, event: Event, k: int | None, aggregate: str, time: int) -> list[Match]:
+def vague_relaxed(reader: Reader, event: Event, k: int | None, aggregate: str, time: int) -> list[Match]:
     """The same, relaxed."""
-    if linear(store, event, aggregate):
-        return relaxed_list(store, event, k, aggregate, time, asked(store, event.values))
+    if linear(reader, event, aggregate):
+        return relaxed_list(reader, event, k, aggregate, time, asked(reader, event.values))
     each = (
-        (chance, relaxed_list(store, event, None, aggregate, time, asked(store, values))) for chance, values in worlds(event.values)
+        (chance, relaxed_list(reader, event, None, aggregate, time, asked(reader, values)))
+        for chance, values in worlds(event.values)
     )
     return expected(event.id, each, k)
 
 
-def linear(store: Store, event: Event, aggregate: str) -> bool:
+def linear(reader: Reader, event: Event, aggregate: str) -> bool:
     """Whether the index itself gives the expectation of the relaxed score."""
     if not any(isinstance(value, Uncertain) for value in event.values.values()):
         return True
-    sides = [segment.aside(RelaxedSegment, store.vocabularies) for segment in store.packed().segments]
+    sides = [segment.aside(RelaxedSegment) for segment in reader.snapshot.segments]
     return aggregate == "sum" and not any(side.apart or side.index.owners[1].any() for side in sides)
 
 
@@ -67,36 +67,35 @@ def expected(id: str, each: Iterable[tuple[float, Sequence[Match]]], k: int | No
     return ordered([Match(id, subscription, score) for subscription, score in total.items()], k)
 
 
-def _world(store: Store, values: Values, time: int) -> list[Match]:
+def _world(reader: Reader, values: Values, time: int) -> list[Match]:
     if not ranged(values):
-        found, fresh, close = store.match_one(values)
-        return match_list("", found, fresh, values, None, time, close)
-    columns = encode_events(store.schema, store.vocabularies, [low_ends(values)])
-    close = store.close_to(columns, lambda _: values)
-    snapshot = store.packed()
-    return match_list("", [*_ranged(store, columns, values, snapshot.seq, time)], [], values, None, time, close)
+        return match_list("", reader.match_one(values, time))
+    columns = encode_events(reader.schema, reader.vocabularies, [low_ends(values)])
+    close = reader.by_similarity(columns, lambda _: values, time)
+    return match_list("", [*_ranged(reader, columns, values, time), *close])
 
 
-def _ranged(
-    store: Store, columns: EventColumns, values: Values, seq: int, time: int
-) -> Iterator[tuple[Segment, NDArray[np.int32]]]:
-    """Ordinals by segment of those that an event with ranges matches."""
-    known, (event, _) = without_ranges(values), asked(store, values)
-    within = [store.schema.dimension[name] for name, value in values.items() if isinstance(value, Between)]
-    for segment in store.packed().segments:
-        side = segment.aside(RelaxedSegment, store.vocabularies)
-        hidden = hidden_at(segment, seq, time)
-        found = [segment.match(columns, lambda _: known, seq)[1]]
+def _ranged(reader: Reader, columns: EventColumns, values: Values, time: int) -> Hits:
+    """Those that an event with ranges matches."""
+    known, (event, _) = without_ranges(values), asked(reader, values)
+    within = [reader.schema.dimension[name] for name, value in values.items() if isinstance(value, Between)]
+    hits = []
+    for segment in reader.snapshot.segments:
+        side = segment.aside(RelaxedSegment)
+        hidden = hidden_at(segment, reader.snapshot.seq, time)
+        found = [segment.match(columns, lambda _: known, reader.snapshot.seq)[1]]
         found += [side.index.beginning_inside(event, dimension) for dimension in within]
-        met = [o for o, s in side.apart if any(clause.holds(store.schema, values) for clause in s.clauses)]
+        met = [o for o, s in side.apart if any(clause.holds(reader.schema, values) for clause in s.clauses)]
         ordinal = np.unique(np.concatenate([*found, np.array(met, np.int32)]))
-        ordinal = ordinal[~np.isin(ordinal, segment.similar)] if len(segment.similar) else ordinal
-        yield segment, ordinal[~hidden[ordinal]] if hidden.size else ordinal
+        ordinal = ordinal[~np.isin(ordinal, segment.segment.similar)]
+        ordinal = ordinal[~hidden[ordinal]] if hidden.size else ordinal
+        hits.append(scored(segment, (np.zeros(len(ordinal), np.int32), ordinal), lambda _: values))
+    return hits
 
 
-def asked(store: Store, values: Values) -> Asked:
+def asked(reader: Reader, values: Values) -> Asked:
     """The event as the relaxed index takes it: every dimension a list of ranges with chances."""
-    schema, vocabularies = store.schema, store.vocabularies
+    schema, vocabularies = reader.schema, reader.vocabularies
     alternatives: list[tuple[float, float, float]] = []
     start = [0]
     for name in schema.ranges:

@@ -14,6 +14,7 @@ is known everywhere. Shares only choose access paths; answers do not depend on t
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ class Nearby(NamedTuple):
 class Statistics:
     def __init__(self) -> None:
         self.events = self._words = self._pending = 0
+        self._lock = threading.Lock()
         self.word_count = np.zeros(0, np.int64)
         self.local = Frequencies(local=True)
         self.cell_total = np.zeros(GRID * GRID, np.int64)
@@ -55,6 +57,10 @@ class Statistics:
     def observe(self, events: EventColumns) -> None:
         if not len(events.word) and not len(self.word_count) and not self._waiting:
             return
+        with self._lock:
+            self._take(events)
+
+    def _take(self, events: EventColumns) -> None:
         count = min(len(events), OBSERVED)
         start = events.word_start[: count + 1].copy()
         self._waiting.append((events.box[:count].copy(), start, events.word[: start[-1]].copy()))

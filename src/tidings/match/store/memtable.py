@@ -1,192 +1,188 @@
-"""The memtable: what is new since the last segment, in a structure that takes single changes.
+"""The memtable: what is new since the last segment, as columns that are appended to and scanned.
 
-A change only marks its subscription as *waiting*; what waits is encoded and indexed together, at the next match or when there are
-BATCH of them, because a batch costs a fraction of as many single calls into the index. Words and categories enter the vocabularies
-at once: an event that is read after a change must know the subscription's words.
+No tree: at no size that a memtable has does one pay, and the scan of a single event by NumPy has nothing to compile. Every clause
+has a *row*; those of a subscription lie together. A change appends rows and ends those it replaces, and no other cell is written
+twice, so a reader (`MemtableReader`) needs no lock: it holds the arrays, how many rows there were, and its change number. When most
+rows are dead the living are copied into new arrays; readers keep the old ones.
 
-`slot` numbers clauses for the index; a subscription that changes keeps its slots while it has as many clauses. The columns that
-entered the index are kept (`ClauseLog`), so that packing (`rows`) takes them as they are. The owner (`Store`) guards the memtable
-with its lock and turns it into a segment before it grows large.
+`Columns`, room for r rows over d dimensions (`model.columns.arrays`):
+
+| array      | shape, dtype   | meaning                                                                                        |
+|------------|----------------|------------------------------------------------------------------------------------------------|
+| `lo`, `hi` | d x r, float64 | the interval left to a value; a set of codes has its least and greatest; that of NULL is empty |
+| `absent`   | d x r, bool    | whether an event without the attribute passes: there is no predicate, or NULL                  |
+| `box`      | 4 x r, float64 | xmin, ymin, xmax, ymax; NO_BOX without a place                                                 |
+| `need`     | r, uint64      | signature of the required words: all its bits must be in the event's                           |
+| `died`     | r, int64       | the change that ended the row; NEVER while it lives                                            |
+| `first`    | r, int32       | the first row of the same subscription: its ordinal                                            |
+| `flags`    | r, uint8       | MORE: sets, words or a residue, asked of the clause itself; NEAR: nothing but an ideal point   |
+
+Cost: an event of a batch passes over the two most telling columns of all rows, and over the others of the rows that are left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-
 import numpy as np
 
-from tidings.index.motree.cells import Axis
-from tidings.index.motree.tree import MOTree
-from tidings.index.packed.record import Events
-from tidings.match.store.clause_log import ClauseLog
-from tidings.match.store.score_order import ScoreOrder
-from tidings.match.store.subscription_rows import Rows, concat_rows, ranking_table, rows_of
-from tidings.match.store.tree_axes import clause_axes
-from tidings.model.columns.arrays import EventColumns, Vocabularies, encode_clauses
+from tidings.match.store.hits import NEVER
+from tidings.match.store.memtable_reader import BOX, MORE, NEAR, WORDS, Columns, MemtableReader, Work, signature
+from tidings.match.store.subscription_rows import Rows, rows_of
+from tidings.model.columns.arrays import NO_BOX, Vocabularies, dimensions
 from tidings.model.door.subscription import Subscription
-from tidings.model.filter.clause import Clause, Values
+from tidings.model.filter.clause import Clause
 from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
 
-BATCH = 256
+ROOM = 64
+FEWEST = 4096
+"""Rows from which on a memtable that is mostly dead is copied."""
+
+
+def columns_of(dims: int, room: int) -> Columns:
+    return Columns(
+        np.full((dims, room), -np.inf),
+        np.full((dims, room), np.inf),
+        np.ones((dims, room), np.bool_),
+        np.repeat(np.array(NO_BOX)[:, None], room, axis=1),
+        np.zeros(room, np.uint64),
+        np.full(room, NEVER),
+        np.zeros(room, np.int32),
+        np.zeros(room, np.uint8),
+    )
 
 
 class Memtable:
-    """Similarity subscriptions are only kept here: `Similar` matches them. Those that are nothing but an ideal point match all."""
+    """Similarity subscriptions are only kept here: `Similar` matches them. The owner (`Store`) guards it with its lock."""
 
-    def __init__(self, schema: Schema, vocabularies: Vocabularies, axes: Sequence[Axis] = ()) -> None:
-        """`axes` are those to index by; without any, those that suit every schema."""
-        self._schema = schema
-        self._vocabularies = vocabularies
-        self._index = MOTree(axes or clause_axes(schema, vocabularies))
+    def __init__(self, schema: Schema, vocabularies: Vocabularies) -> None:
+        self.schema = schema
+        self.vocabularies = vocabularies
         self.subscriptions: dict[str, Subscription] = {}
-        self.near: dict[str, Subscription] = {}
-        self._waiting: set[str] = set()
-        self._slots: dict[str, range] = {}
-        self._clause: dict[int, Clause] = {}
-        self._owner: dict[int, Subscription] = {}
-        self._next = 0
-        self._order = ScoreOrder(schema)
-        self._log = ClauseLog()
+        self._rows: dict[str, range] = {}
+        self._dimension = dimensions(schema)
+        self._dims = len(schema.ranges) + 2
+        self.work = Work()
+        self._begin(ROOM)
+
+    def _begin(self, room: int) -> None:
+        self.columns = columns_of(self._dims, room)
+        self.clause: list[Clause] = []
+        self.owner: list[Subscription] = []
+        self.asked: dict[int, int] = {}
+        """by dimension, BOX or WORDS: how many clauses have a predicate there"""
 
     def __len__(self) -> int:
         return len(self.subscriptions)
 
     @property
-    def axes(self) -> Sequence[Axis]:
-        return self._index.axes
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self.columns)
 
-    def put(self, subscription: Subscription) -> None:
+    def put(self, seq: int, subscription: Subscription) -> None:
+        self._end(seq, subscription.id)
+        self.subscriptions[subscription.id] = subscription
         for clause in subscription.clauses:
             if clause.words or clause.within or clause.without:
-                enter_strings(self._vocabularies, clause)
-        self.subscriptions[subscription.id] = subscription
-        self.near.pop(subscription.id, None)
-        if ideal_point(subscription) is not None:
-            self.near[subscription.id] = subscription
-        self._wait(subscription.id)
+                enter_strings(self.vocabularies, clause)
+        if subscription.similarity is None:
+            self._append(subscription)
 
-    def remove(self, id: str) -> bool:
+    def remove(self, seq: int, id: str) -> bool:
         if self.subscriptions.pop(id, None) is None:
             return False
-        self.near.pop(id, None)
-        self._wait(id)
+        self._end(seq, id)
         return True
 
-    def _wait(self, id: str) -> None:
-        self._waiting.add(id)
-        if len(self._waiting) >= BATCH:
-            self.index_waiting()
+    def near(self) -> list[Subscription]:
+        """Those that are nothing but an ideal point."""
+        return [s for s in self.subscriptions.values() if s.by is not None and ideal_point(s) is not None]
 
-    def index_waiting(self) -> None:
-        """Bring the index up to all changes."""
-        if not self._waiting:
-            return
-        slots, clauses, gone = list[int](), list[Clause](), list[int]()
-        for id in self._waiting:
-            subscription = self.subscriptions.get(id)
-            indexed = subscription is not None and subscription.similarity is None and id not in self.near
-            held = subscription.clauses if subscription is not None and indexed else ()
-            gone += self._seat(id, len(held))
-            for slot, clause in zip(self._slots.get(id, ()), held, strict=True):
-                assert subscription is not None
-                self._clause[slot], self._owner[slot] = clause, subscription
-                slots.append(slot)
-                clauses.append(clause)
-        self._waiting.clear()
-        self._forget(gone)
-        self._order.note([*slots, *gone])
-        if slots:
-            columns = encode_clauses(self._schema, self._vocabularies, clauses, slots)
-            self._index.insert(columns.owner, columns)
-            self._log.add(columns, self._clause)
+    def _end(self, seq: int, id: str) -> None:
+        rows = self._rows.pop(id, None)
+        if rows is not None:
+            self.columns.died[rows.start : rows.stop] = seq
+            if len(self.clause) > FEWEST and len(self.clause) > 2 * len(self.subscriptions):
+                self._copy_living()
 
-    def _seat(self, id: str, clauses: int) -> Iterable[int]:
-        """Give a subscription as many slots as it has clauses; the slots that it leaves."""
-        before = self._slots.get(id, range(0))
-        if len(before) == clauses:
-            return ()
-        self._slots.pop(id, None)
-        if clauses:
-            self._slots[id] = range(self._next, self._next + clauses)
-            self._next += clauses
-        return before
+    def _copy_living(self) -> None:
+        """Readers hold the arrays as they were; a dead row that they still see stays in those."""
+        living = [self.subscriptions[id] for id in self._rows]
+        self._rows.clear()
+        self._begin(max(ROOM, 2 * len(living)))
+        for subscription in living:
+            self._append(subscription)
 
-    def _forget(self, slots: list[int]) -> None:
-        if slots:
-            self._index.delete(np.array(slots, np.int32))
-        for slot in slots:
-            del self._clause[slot], self._owner[slot]
+    def _append(self, subscription: Subscription) -> None:
+        first = len(self.clause)
+        while first + len(subscription.clauses) > len(self.columns.died):
+            self._grow()
+        near = NEAR if subscription.by is not None and ideal_point(subscription) is not None else 0
+        for row, clause in enumerate(subscription.clauses, first):
+            self._write(row, clause)
+            self.columns.first[row] = first
+            self.columns.flags[row] |= near
+        # A reader takes the length of `owner` for the number of rows: these come last.
+        self.clause += subscription.clauses
+        self.owner += [subscription] * len(subscription.clauses)
+        self._rows[subscription.id] = range(first, first + len(subscription.clauses))
+
+    def _grow(self) -> None:
+        more = columns_of(self._dims, 2 * len(self.columns.died))
+        room = len(self.columns.died)
+        more.lo[:, :room], more.hi[:, :room], more.absent[:, :room] = self.columns.lo, self.columns.hi, self.columns.absent
+        more.box[:, :room], more.need[:room], more.died[:room] = self.columns.box, self.columns.need, self.columns.died
+        more.first[:room], more.flags[:room] = self.columns.first, self.columns.flags
+        self.columns = more
+
+    def _write(self, row: int, clause: Clause) -> None:
+        columns, dimension = self.columns, self._dimension
+        for name, (low, high) in clause.ranges.items():
+            self._narrow(row, dimension[name], low, high)
+        for name in clause.present:
+            self._narrow(row, dimension[name], -np.inf, np.inf)
+        for name in clause.nulls:
+            self._narrow(row, dimension[name], np.inf, -np.inf, absent=True)
+        for name, strings in clause.within.items():
+            codes = [self.vocabularies.categories[name].code(string) for string in strings]
+            self._narrow(row, dimension[name], min(codes), max(codes))
+        for name in clause.without:
+            self._narrow(row, dimension[name], -np.inf, np.inf)
+        if clause.box is not None:
+            columns.box[:, row] = clause.box
+            self._ask(BOX)
+        if clause.words:
+            columns.need[row] = signature(self.vocabularies.words.codes(clause.words))
+            self._ask(WORDS)
+        if clause.words or clause.residue or clause.without or any(len(strings) > 1 for strings in clause.within.values()):
+            columns.flags[row] = MORE
+
+    def _narrow(self, row: int, dim: int, low: float, high: float, absent: bool = False) -> None:
+        lo, hi = self.columns.lo, self.columns.hi
+        lo[dim, row], hi[dim, row] = max(lo[dim, row], low), min(hi[dim, row], high)
+        self.columns.absent[dim, row] &= absent
+        self._ask(dim)
+
+    def _ask(self, key: int) -> None:
+        self.asked[key] = self.asked.get(key, 0) + 1
 
     def rows(self) -> Rows:
         """All subscriptions, packed."""
-        self.index_waiting()
-        indexed = [self.subscriptions[id] for id in self._slots]
-        clauses = self._log.newest([slot for slots in self._slots.values() for slot in slots])
-        residues = {}
-        for row in np.flatnonzero(clauses.residue).tolist():
-            residues[row] = tuple(r.source for r in self._clause[int(clauses.owner[row])].residue)
-        clauses.owner = np.repeat(np.arange(len(indexed), dtype=np.int32), [len(slots) for slots in self._slots.values()])
-        rows = Rows(ranking_table(indexed), clauses, residues)
-        others = [subscription for id, subscription in self.subscriptions.items() if id not in self._slots]
-        return concat_rows([rows, rows_of(self._schema, self._vocabularies, others)]) if others else rows
+        return rows_of(self.schema, self.vocabularies, [*self.subscriptions.values()])
 
-    def match(self, events: EventColumns, values: Callable[[int], Values], near: bool = True) -> list[tuple[int, Subscription]]:
-        """(event row, subscription) of every match, each once, in any order; `near` as in `Segment.match`."""
-        self.index_waiting()
-        found: dict[tuple[int, str], Subscription] = {}
-        for event, slot in zip(*(part.tolist() for part in self._index.match_batch(events)), strict=True):
-            if all(residue.test(values(event)) for residue in self._clause[slot].residue):
-                found[event, self._owner[slot].id] = self._owner[slot]
-        return [(event, subscription) for (event, _), subscription in found.items()] + (self._everywhere(events) if near else [])
-
-    def _everywhere(self, events: EventColumns) -> list[tuple[int, Subscription]]:
-        return [(event, subscription) for subscription in self.near.values() for event in range(len(events))]
-
-    def best(self, events: EventColumns, values: Callable[[int], Values], k: int) -> list[tuple[int, Subscription]]:
-        """The same, but who is not among an event's k best may be left out."""
-        self.index_waiting()
-        found = self._order.best(events, k, self._owner)
-        if found is None:
-            return self.match(events, values)
-        return [(event, self._owner[slot]) for event, slot in found] + self._everywhere(events)
-
-    def plan(self) -> str:
-        """How `best` goes about it, and why."""
-        self.index_waiting()
-        why = self._order.why_not(self._owner)
-        return "memtable: IR-tree in order of score" if why is None else f"memtable: all matches, then the k best: {why}"
-
-    def match_one(self, events: Events, values: Values) -> list[Subscription]:
-        """The subscriptions that one event matches, each once: the short way. `events` are read-only arrays."""
-        self.index_waiting()
-        found: dict[str, Subscription] = {}
-        for slot in self._index.match_one(events, 0).tolist():
-            if all(residue.test(values) for residue in self._clause[slot].residue):
-                found[self._owner[slot].id] = self._owner[slot]
-        return [*found.values(), *self.near.values()]
-
-    def reached(self, events: EventColumns, id: str) -> tuple[bool, ...]:
-        """Of each clause of a subscription, whether the index gives it for the one event."""
-        self.index_waiting()
-        if id in self.near:
-            return (True,) * len(self.near[id].clauses)
-        given = set(self._index.match_batch(events)[1].tolist())
-        return tuple(slot in given for slot in self._slots.get(id, ()))
-
-    @property
-    def stats(self) -> dict[str, int]:
-        return self._index.stats
+    def reader(self, seq: int) -> MemtableReader:
+        return MemtableReader(self.schema, self.columns, self.clause, self.owner, self.asked, seq, self.work, len(self))
 
     def check(self) -> None:
-        self.index_waiting()
-        self._index.check()
-        assert sorted(self._owner) == sorted(slot for slots in self._slots.values() for slot in slots)
-        assert all(self._owner[slot] is self.subscriptions[id] for id, slots in self._slots.items() for slot in slots)
+        assert len(self.clause) == len(self.owner) <= len(self.columns.died)
+        living = {row for rows in self._rows.values() for row in rows}
+        dead = np.flatnonzero(self.columns.died[: len(self.owner)] != NEVER)
+        assert living.isdisjoint(dead.tolist()), "who stands here lives"
+        assert len(living) + len(dead) == len(self.owner), "every row lives or is dead"
+        assert all(self.owner[row] is self.subscriptions[id] for id, rows in self._rows.items() for row in rows)
 
 
 def enter_strings(vocabularies: Vocabularies, clause: Clause) -> None:
-    """Give codes to the words and categories of a clause."""
+    """Give codes to the words and categories of a clause: an event that is read after a change must know them."""
     for word in clause.words:
         vocabularies.words.add(word)
     for sets in (clause.within, clause.without):

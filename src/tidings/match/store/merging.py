@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidings.match.store.segment import Segment
+from tidings.match.store.live_segment import LiveSegment
 
 FLUSH_AT = 4096
 MERGE_WIDTH = 8
@@ -19,11 +19,11 @@ SMALL_SHARE = 8
 """The small segments are merged with the largest when they hold one in so many of what it holds."""
 
 
-def due_for_merge(segments: Sequence[Segment]) -> list[Segment]:
+def due_for_merge(segments: Sequence[LiveSegment]) -> list[LiveSegment]:
     """The smallest tier that has MERGE_WIDTH members, or one that is mostly dead with all that are smaller."""
-    tiers: dict[int, list[Segment]] = {}
+    tiers: dict[int, list[LiveSegment]] = {}
     for segment in segments:
-        live = len(segment) - segment.dead
+        live = segment.living
         tiers.setdefault(tier_of(live), []).append(segment)
         if live < len(segment) // 2 and len(segment) > FLUSH_AT:
             return [segment, *(other for other in segments if other is not segment and len(other) <= len(segment))]
@@ -31,15 +31,15 @@ def due_for_merge(segments: Sequence[Segment]) -> list[Segment]:
     return full[0] if full else []
 
 
-def due_when_quiet(segments: Sequence[Segment]) -> list[Segment]:
+def due_when_quiet(segments: Sequence[LiveSegment]) -> list[LiveSegment]:
     """All, if those beside the largest hold an eighth of what it holds; else those beside it, so that one of them is left."""
     if len(segments) < 2:
         return []
-    *small, largest = sorted(segments, key=lambda segment: len(segment) - segment.dead)
+    *small, largest = sorted(segments, key=lambda segment: segment.living)
     if len(largest) <= FLUSH_AT:
         return []
-    held = sum(len(segment) - segment.dead for segment in small)
-    if held * SMALL_SHARE >= len(largest) - largest.dead:
+    held = sum(segment.living for segment in small)
+    if held * SMALL_SHARE >= largest.living:
         return [*small, largest]
     return small if len(small) > 1 else []
 

@@ -17,7 +17,6 @@ p < 0.07 / d, and there the two come out alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -26,9 +25,10 @@ import numpy as np
 from tidings.index.packed.packing import as_events
 from tidings.index.scored.packed_rtree import stab_living
 from tidings.index.scored.sopt_rtree import SOPTRTree
-from tidings.match.store.segment import Pairs, Segment
+from tidings.match.store.hits import NO_ROWS, Pairs, ValuesOf
+from tidings.match.store.live_segment import LiveSegment
+from tidings.match.store.segment import Segment
 from tidings.model.columns.arrays import EventColumns
-from tidings.model.filter.clause import Values
 
 BATCHED_BLOCK, SINGLE_BLOCK = 70.0, 150.0
 """Nanoseconds: a block reached by a batch, and by one event."""
@@ -43,16 +43,15 @@ UNPRICED = 1000
 PROBED = 16
 BATCH = 64
 SAMPLED_SCORES = 1024
-EMPTY = np.empty(0, np.int32)
 
 
 class Question(NamedTuple):
-    """The k best of each of these events, among the subscriptions that a reader at `snapshot` sees."""
+    """The k best of each of these events, among the subscriptions that a reader at change `seq` sees."""
 
     events: EventColumns
-    values: Callable[[int], Values]
+    values: ValuesOf
     k: int
-    snapshot: int
+    seq: int
 
     @property
     def block_price(self) -> float:
@@ -87,11 +86,11 @@ class Path(Protocol):
     name: str
     ordered: bool
 
-    def refusal(self, segment: Segment, question: Question) -> str | None: ...
+    def refusal(self, live: LiveSegment, question: Question) -> str | None: ...
 
     def cost(self, question: Question, estimate: Estimate) -> float: ...
 
-    def best(self, segment: Segment, question: Question) -> Pairs: ...
+    def best(self, live: LiveSegment, question: Question) -> Pairs: ...
 
 
 class Select:
@@ -99,14 +98,14 @@ class Select:
 
     name, ordered = "all matches, then the k best", False
 
-    def refusal(self, segment: Segment, question: Question) -> str | None:
+    def refusal(self, live: LiveSegment, question: Question) -> str | None:
         return None
 
     def cost(self, question: Question, estimate: Estimate) -> float:
         return estimate.blocks * question.block_price + estimate.matches * SELECTED
 
-    def best(self, segment: Segment, question: Question) -> Pairs:
-        return segment.match(question.events, question.values, question.snapshot)
+    def best(self, live: LiveSegment, question: Question) -> Pairs:
+        return live.match(question.events, question.values, question.seq)
 
 
 class InOrder:
@@ -114,8 +113,8 @@ class InOrder:
 
     name, ordered = "blocks in order of score", True
 
-    def refusal(self, segment: Segment, question: Question) -> str | None:
-        return segment.why_select(question.k)
+    def refusal(self, live: LiveSegment, question: Question) -> str | None:
+        return live.segment.why_select(question.k)
 
     def cost(self, question: Question, estimate: Estimate) -> float:
         k, matches = question.k, estimate.matches
@@ -124,8 +123,8 @@ class InOrder:
         blocks = estimate.blocks * min(1.0, 2 * estimate.share)
         return START + blocks * question.block_price + offered * (OFFER + k * SHIFT) + min(k, matches) * GIVEN
 
-    def best(self, segment: Segment, question: Question) -> Pairs:
-        return segment.topk(question.events, question.k, question.snapshot)
+    def best(self, live: LiveSegment, question: Question) -> Pairs:
+        return live.topk(question.events, question.k, question.seq)
 
 
 class Stabbing:
@@ -156,7 +155,8 @@ class Stabbing:
             coefficient[ordinal] = [formula.coefficients.get(name, 0.0) for name in self._names]
         return SOPTRTree.build(clauses.pred_lo, clauses.pred_hi, score, coefficient=coefficient)
 
-    def refusal(self, segment: Segment, question: Question) -> str | None:
+    def refusal(self, live: LiveSegment, question: Question) -> str | None:
+        segment = live.segment
         if self._why is not None:
             return self._why
         if question.k >= len(segment):
@@ -164,13 +164,14 @@ class Stabbing:
         missing = self._names and np.isnan(question.events.value[:, [segment.schema.dimension[n] for n in self._names]]).any()
         if missing:
             return "an event lacks an attribute that scores depend on"
-        return "some were removed, and scores depend on the event" if self._names and len(segment.died) else None
+        return "some were removed, and scores depend on the event" if self._names and live.dead else None
 
     def cost(self, question: Question, estimate: Estimate) -> float:
         given = min(question.k, estimate.matches)
         return (BOUNDED_DESCENT if self._names else DESCENT) + given * (STEP + GIVEN)
 
-    def best(self, segment: Segment, question: Question) -> Pairs:
+    def best(self, live: LiveSegment, question: Question) -> Pairs:
+        segment = live.segment
         value = np.ascontiguousarray(question.events.value[:, self.dimension])
         rows = np.full((len(value), question.k), -1, np.int64)
         if self._names:
@@ -179,7 +180,7 @@ class Stabbing:
                 found, _ = self.tree.topk_event(value[row], value[row], attributes[row], question.k)
                 rows[row, : len(found)] = found
         else:
-            stab_living(self.tree.tree, value, segment.died, question.snapshot - segment.born, rows)
+            stab_living(self.tree.tree, value, live.died, question.seq - segment.born, rows)
         event, place = np.nonzero(rows >= 0)
         return event.astype(np.int32), rows[event, place].astype(np.int32)
 
@@ -199,23 +200,24 @@ def one_dimension(segment: Segment) -> tuple[int, str | None]:
 class RankedPaths:
     """The paths of one segment, and what their prices are reckoned from."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, live: LiveSegment) -> None:
+        segment = live.segment
         self.paths: tuple[Path, ...] = (Stabbing(segment), InOrder(), Select())
         some = np.linspace(0, max(len(segment) - 1, 0), SAMPLED_SCORES).astype(np.int64)
         self._score = np.sort(segment.score[some])[::-1] if len(segment) else np.zeros(SAMPLED_SCORES)
 
-    def plan(self, segment: Segment, question: Question) -> Plan:
-        refused = {path.name: path.refusal(segment, question) for path in self.paths}
+    def plan(self, live: LiveSegment, question: Question) -> Plan:
+        refused = {path.name: path.refusal(live, question) for path in self.paths}
         open_paths = [path for path in self.paths if refused[path.name] is None]
-        estimate = self.estimate(segment, question)
+        estimate = self.estimate(live.segment, question)
         prices = {path.name: path.cost(question, estimate) for path in open_paths}
         path = min(open_paths, key=lambda path: prices[path.name])
         return Plan(path, estimate.matches, prices, {name: reason for name, reason in refused.items() if reason is not None})
 
-    def path(self, segment: Segment, question: Question) -> Path:
+    def path(self, live: LiveSegment, question: Question) -> Path:
         if len(question.events) == 1 and question.k <= UNPRICED:
-            return next(path for path in self.paths if path.refusal(segment, question) is None)
-        return self.plan(segment, question).path
+            return next(path for path in self.paths if path.refusal(live, question) is None)
+        return self.plan(live, question).path
 
     def estimate(self, segment: Segment, question: Question) -> Estimate:
         """From the sampled clauses and the first events, a sixteenth of them at most: it must cost little beside the answer."""
@@ -233,13 +235,13 @@ class RankedPaths:
         return int(np.searchsorted(-self._score, -lowest, side="right")) / len(self._score)
 
 
-def plan_for(segment: Segment, question: Question) -> Plan:
-    return segment.aside(RankedPaths).plan(segment, question)
+def plan_for(live: LiveSegment, question: Question) -> Plan:
+    return live.aside(RankedPaths).plan(live, question)
 
 
-def best_pairs(segment: Segment, question: Question) -> tuple[Pairs, bool]:
+def best_pairs(live: LiveSegment, question: Question) -> tuple[Pairs, bool]:
     """What the cheapest path found, and whether it is the k best of each event, in order."""
     if not question.k or not len(question.events):
-        return (EMPTY, EMPTY), True
-    path = segment.aside(RankedPaths).path(segment, question)
-    return path.best(segment, question), path.ordered
+        return (NO_ROWS, NO_ROWS), True
+    path = live.aside(RankedPaths).path(live, question)
+    return path.best(live, question), path.ordered

@@ -1,4 +1,4 @@
-"""A segment: many subscriptions, packed once, never changed; only the numbers in `died` move.
+"""A segment: many subscriptions, packed once, never changed. Who of them is gone stands beside it (`live_segment`).
 
 Subscriptions stand in ascending order of id; a subscription's place is its *ordinal*, so among equal scores the lower ordinal
 is the better id. Clauses stand in order of their owners. Every clause has one *home*, the access path that the planner priced
@@ -11,21 +11,19 @@ lowest, and the home holds the clause's exact predicates too: there is no second
 | `homes`    | name -> `Home`     | each with the rows of its clauses, and the way to those that match                    |
 | `kept`     | name -> clauses    | those that are matched elsewhere                                                      |
 | `residues` | clause -> sources  | what is checked last, in Python                                                       |
-| `file`     | str or None        | where a durable topic has written it                                                  |
-| `died`     | n or 0, uint32     | when each subscription was removed, as `change number - born`; ALIVE until then       |
-| `dead`     | int                | how many were removed                                                                 |
 
-A reader that holds change number s sees subscription r iff died[r] > s - born: matching never waits for removals, nor they for it.
+`born` is the change number it was made at. Matching is told who is gone: `died[ordinal]`, empty when nobody is, and `since`, the
+reader's change; both count from `born`, and a subscription is seen iff died[ordinal] > since.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,13 +31,13 @@ from numpy.typing import NDArray
 
 from tidings._jit import kernel
 from tidings.index.packed.clauses import PackedClauses
-from tidings.index.packed.packing import readonly
 from tidings.index.packed.protocol import Home
 from tidings.index.packed.record import Events
 from tidings.match.store.array_files import read_arrays, write_arrays
 from tidings.match.store.event_statistics import Statistics
+from tidings.match.store.hits import NEVER, NO_ROWS, Pairs, ValuesOf
 from tidings.match.store.planner import NEAR, Homes, build_homes, mapped_homes
-from tidings.match.store.sorted_ids import ABSENT, Names
+from tidings.match.store.sorted_ids import Names
 from tidings.match.store.subscription_rows import Rows, fields_at
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies
 from tidings.model.columns.gather import NO_CLAUSES, clause_of, concat_clauses, gather_clauses
@@ -49,15 +47,6 @@ from tidings.model.filter.compile import compile_residue
 from tidings.model.filter.linear import Linear, parse_linear
 from tidings.model.values.schema import Schema
 from tidings.rank.nearness import point_of
-
-ALIVE = np.uint32(2**32 - 1)
-NOBODY = np.empty(0, np.uint32)
-"""`died` of a segment from which nothing was removed."""
-NEVER = 2**62
-NO_ORDINAL = np.empty(0, np.int32)
-_NOBODY = readonly(NOBODY)
-Aside = TypeVar("Aside")
-Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 class Segment:
@@ -76,10 +65,6 @@ class Segment:
         self.homes, self.kept = homes
         self._owner = owner
         self.born = born
-        self.died = NOBODY
-        self.dead = 0
-        self.file: str | None = None
-        self._asides: dict[Any, Any] = {}
         self._residue_sources = residues
         self.names = Names(table["id"].chunk(0) if table["id"].num_chunks else pa.array([], pa.string()))
 
@@ -111,19 +96,6 @@ class Segment:
         """Homes and what is merely kept, by name: each clause stands in one of them."""
         return {**self.homes, **self.kept}
 
-    def bury(self, ordinals: NDArray[np.int64] | int, seq: int) -> None:
-        """Subscriptions that are removed by change `seq`."""
-        if not len(self.died):
-            self.died = np.full(len(self), ALIVE)
-        if isinstance(ordinals, int):
-            self.dead += int(self.died[ordinals] == ALIVE)
-        else:
-            self.dead += int(np.count_nonzero(self.died[ordinals] == ALIVE))
-        self.died[ordinals] = seq - self.born
-
-    def is_live(self, ordinals: NDArray[np.int64], snapshot: int) -> NDArray[np.bool_]:
-        return self.died[ordinals] > snapshot - self.born if len(self.died) else np.ones(len(ordinals), np.bool_)
-
     @cached_property
     def residues(self) -> dict[int, tuple[Residue, ...]]:
         return {
@@ -151,6 +123,14 @@ class Segment:
             return {}
         texts = self.table["formula"].to_pylist()
         return {row: parse_linear(self.schema, "score", text) for row, text in enumerate(texts) if text is not None}
+
+    def scores(self, event: NDArray[np.int32], ordinal: NDArray[np.int32], values: ValuesOf) -> NDArray[np.float64]:
+        """Of each match: static, or the subscription's formula of the event's attributes."""
+        score = self.score[ordinal] if self.scored else np.ones(len(ordinal))
+        if self.formulas:
+            for i in np.flatnonzero(np.isin(ordinal, list(self.formulas))):
+                score[i] = self.formulas[int(ordinal[i])](values(int(event[i])))
+        return score
 
     @cached_property
     def ranked(self) -> NDArray[np.bool_] | None:
@@ -186,18 +166,6 @@ class Segment:
         """Ordinals of the subscriptions that are nothing but an ideal point."""
         return np.sort(self.owner(self.homes[NEAR].rows)).astype(np.int64) if NEAR in self.homes else np.empty(0, np.int64)
 
-    def aside(self, kind: Callable[..., Aside], *needs: Any) -> Aside:
-        """What is derived from the segment for one purpose, made when first asked for. Copies of a segment share it, so it may
-        keep nothing that a copy has of its own (`died`)."""
-        if kind not in self._asides:
-            self._asides[kind] = kind(self, *needs)
-        made: Aside = self._asides[kind]
-        return made
-
-    def made_aside(self, kind: type[Aside]) -> Aside | None:
-        """The same if it has been asked for before."""
-        return self._asides.get(kind)
-
     def subscription(self, vocabularies: Vocabularies, ordinal: int) -> Subscription:
         clauses = []
         for row in self.clauses_of(ordinal):
@@ -219,21 +187,15 @@ class Segment:
             places[home.rows] = np.stack([np.full(len(home), number), np.arange(len(home))], axis=1)
         return places
 
-    def find(self, id: str, snapshot: int) -> int:
-        """The ordinal of a live subscription, or ABSENT."""
-        ordinal = self.names.find(id)
-        dead = ordinal != ABSENT and len(self.died) and self.died[ordinal] <= snapshot - self.born
-        return ABSENT if dead else ordinal
-
-    def match(self, events: EventColumns, values: Callable[[int], Values], snapshot: int, near: bool = True) -> Pairs:
+    def match(self, events: EventColumns, values: ValuesOf, died: NDArray[np.uint32], since: int, near: bool = True) -> Pairs:
         """(event row, ordinal) of every match of a live subscription, each once, by event and then ordinal.
 
         `near`: also those that are nothing but an ideal point, which match everything.
         """
         homes = [home for name, home in self.homes.items() if near or name != NEAR]
-        found = [home.match_batch(events, self.died, snapshot - self.born) for home in homes]
-        event = np.concatenate([e for e, _ in found]) if found else np.empty(0, np.int32)
-        clause = np.concatenate([c for _, c in found]) if found else np.empty(0, np.int32)
+        found = [home.match_batch(events, died, since) for home in homes]
+        event = np.concatenate([e for e, _ in found]) if found else NO_ROWS
+        clause = np.concatenate([c for _, c in found]) if found else NO_ROWS
         if self._residue_sources:
             event, clause = self._check_residues(event, clause, values)
         return _distinct(event, self.owner(clause))
@@ -248,14 +210,13 @@ class Segment:
             return "some subscriptions expire"
         return "k is at least the number of subscriptions" if k >= len(self) else None
 
-    def topk(self, events: EventColumns, k: int, snapshot: int) -> Pairs:
+    def topk(self, events: EventColumns, k: int, died: NDArray[np.uint32], since: int) -> Pairs:
         """(event row, ordinal) of each event's k best, in order of (score desc, ordinal asc), without producing all matches."""
-        died, since = self.died, snapshot - self.born
         found = [home.topk_batch(events, k, self.score, self._tie, died, since) for home in self.homes.values()]
         if len(found) == 1:
             return found[0][0], self.owner(found[0][1])
-        event = np.concatenate([NO_ORDINAL, *(e for e, _ in found)])
-        event, ordinal = _distinct(event, self.owner(np.concatenate([NO_ORDINAL, *(c for _, c in found)])))
+        event = np.concatenate([NO_ROWS, *(e for e, _ in found)])
+        event, ordinal = _distinct(event, self.owner(np.concatenate([NO_ROWS, *(c for _, c in found)])))
         order = np.lexsort((ordinal, -self.score[ordinal], event))
         order = order[np.arange(len(order)) - np.searchsorted(event, event) < k]
         return event[order], ordinal[order]
@@ -264,16 +225,15 @@ class Segment:
     def _tie(self) -> NDArray[np.int64]:
         return np.arange(len(self))
 
-    def match_one(self, event: Events, values: Values, snapshot: int) -> NDArray[np.int32]:
+    def match_one(self, event: Events, values: Values, died: NDArray[np.uint32], since: int) -> NDArray[np.int32]:
         """Ordinals of the live subscriptions that one event matches, each once, ascending: the short way."""
-        died = readonly(self.died) if len(self.died) else _NOBODY
-        found = [home.match_one(event, 0, died, snapshot - self.born) for home in self.homes.values()]
-        clause = found[0] if len(found) == 1 else np.concatenate(found) if found else NO_ORDINAL
+        found = [home.match_one(event, 0, died, since) for home in self.homes.values()]
+        clause = found[0] if len(found) == 1 else np.concatenate(found) if found else NO_ROWS
         if self._residue_sources:
             clause = clause[[all(r.test(values) for r in self.residues.get(int(c), ())) for c in clause]]
         return np.unique(self.owner(clause)) if len(clause) > 1 else self.owner(clause)
 
-    def _check_residues(self, event: NDArray[np.int32], clause: NDArray[np.int32], values: Callable[[int], Values]) -> Pairs:
+    def _check_residues(self, event: NDArray[np.int32], clause: NDArray[np.int32], values: ValuesOf) -> Pairs:
         kept = np.ones(len(event), np.bool_)
         for i in np.flatnonzero(np.isin(clause, list(self.residues))):
             kept[i] = all(residue.test(values(int(event[i]))) for residue in self.residues[int(clause[i])])
@@ -290,25 +250,19 @@ class Segment:
     def rows(self) -> Rows:
         return Rows(self.table, self.columns(), self._residue_sources)
 
-    def live(self, snapshot: int) -> NDArray[np.int64]:
-        """Ordinals of the subscriptions that a reader at `snapshot` sees."""
-        return np.flatnonzero(self.died > snapshot - self.born) if len(self.died) else np.arange(len(self))
-
     @property
     def nbytes(self) -> int:
         return int(
             self.table.nbytes
             + sum(home.nbytes for home in self.parts.values())
             + (0 if self._owner is None else self._owner.nbytes)
-            + self.died.nbytes
         )
 
     def check(self) -> None:
         ids = self.table["id"].to_pylist()
         assert ids == sorted(set(ids)), "ids ascend and are distinct"
-        assert self.dead == np.count_nonzero(self.died != ALIVE), "the dead are counted"
         assert self._owner is None or np.all(np.diff(self._owner) >= 0), "owners ascend"
-        members = np.sort(np.concatenate([NO_ORDINAL, *(home.rows for home in self.parts.values())]))
+        members = np.sort(np.concatenate([NO_ROWS, *(home.rows for home in self.parts.values())]))
         assert np.array_equal(members, np.arange(self.clause_count)), "every clause has one home"
         for home in self.parts.values():
             home.check()

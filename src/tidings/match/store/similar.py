@@ -14,23 +14,21 @@ its lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidings.index.rttree.similarity import SimilarityIndex
+from tidings.match.store.hits import NEVER, Found, ValuesOf
+from tidings.match.store.memtable_reader import expiry_of
 from tidings.model.columns.arrays import EventColumns, Vocabularies, encode_clauses
 from tidings.model.door.subscription import Subscription
-from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Schema
 from tidings.rank.similarity import idf
 
-ALIVE = np.iinfo(np.int64).max
 RENEW = 16
-Found = list[tuple[int, Subscription, float]]
-"""(event row, subscription, similarity)."""
 
 
 class Part:
@@ -41,7 +39,7 @@ class Part:
         pairs = [(s, clause) for s in members for clause in s.clauses]
         self.owner = [s for s, _ in pairs]
         self.rest = [clause.others() for _, clause in pairs]
-        self.died = np.full(len(pairs), ALIVE)
+        self.died = np.full(len(pairs), NEVER)
         columns = encode_clauses(schema, vocabularies, [clause for _, clause in pairs], range(len(pairs)))
         alpha, theta = np.array([s.similarity for s in self.owner], np.float64).reshape(-1, 2).T.copy()
         self.index = SimilarityIndex.build(columns.box, columns.word_start, columns.word, alpha, theta, weight)
@@ -49,10 +47,34 @@ class Part:
     def __len__(self) -> int:
         return len(self.owner)
 
-    def match(self, events: EventColumns, values: Callable[[int], Values], seq: int) -> Iterable[tuple[int, Subscription, float]]:
+    def match(self, events: EventColumns, values: ValuesOf, seq: int) -> Found:
+        """The matches at change `seq`, each subscription once an event, its best clause counting."""
+        best: dict[tuple[int, str], tuple[float, int]] = {}
         for row, number, score in zip(*(part.tolist() for part in self.index.match_batch(events)), strict=True):
             if self.died[number] > seq and self.rest[number].holds(self.schema, values(row)):
-                yield row, self.owner[number], score
+                key = (row, self.owner[number].id)
+                best[key] = max(best.get(key, (score, number)), (score, number), key=lambda pair: pair[0])
+        found = [(row, number, score) for (row, _), (score, number) in sorted(best.items())]
+        event, ordinal, scores = zip(*found, strict=True) if found else ((), (), ())
+        return Found(self, np.array(event, np.int32), np.array(ordinal, np.int32), np.array(scores, np.float64))
+
+    def ids(self, ordinal: NDArray[np.integer]) -> pa.StringArray:
+        return pa.array(self.names(ordinal), pa.string())
+
+    def names(self, ordinal: NDArray[np.integer]) -> list[str]:
+        return [self.owner[number].id for number in ordinal.tolist()]
+
+    def scores(self, event: NDArray[np.int32], ordinal: NDArray[np.int32], values: ValuesOf) -> NDArray[np.float64]:
+        raise AssertionError("the similarity is the score, and comes with the match")
+
+    def expiry(self, ordinal: NDArray[np.int32]) -> NDArray[np.int64] | None:
+        return expiry_of([self.owner[number] for number in ordinal.tolist()])
+
+    def ranked(self, ordinal: NDArray[np.int32]) -> NDArray[np.bool_] | None:
+        return np.array([self.owner[number].is_ranked for number in ordinal.tolist()], np.bool_)
+
+    def subscription(self, ordinal: int) -> Subscription:
+        return self.owner[ordinal]
 
 
 class Similar:
@@ -137,13 +159,3 @@ class Similar:
             "idf of clauses": self._clauses,
             "changes since": self._changes,
         }
-
-
-def match_parts(parts: tuple[Part, ...], events: EventColumns, values: Callable[[int], Values], seq: int) -> Found:
-    """The matches at change `seq`, each subscription once an event, its best clause counting."""
-    found: dict[tuple[int, str], tuple[int, Subscription, float]] = {}
-    for part in parts:
-        for row, s, score in part.match(events, values, seq):
-            if (row, s.id) not in found or found[row, s.id][2] < score:
-                found[row, s.id] = (row, s, score)
-    return list(found.values())

@@ -60,6 +60,9 @@ class Subscription:
         """Whether a list of its own decides what it hears."""
         return self.k is not None or self.window is not None
 
+    def is_live(self, time: int) -> bool:
+        return self.expires is None or time < self.expires
+
     def with_clauses(self, clauses: tuple[Clause, ...]) -> Subscription:
         """The same with these clauses, whatever the filter was. By place, since subscribers move all the time."""
         ranking = (self.score, self.terms, self.score_source, self.weights, self.similarity, self.k, self.window)

@@ -128,7 +128,7 @@ def relevances(view: View, events: EventBatch, found: pa.Table, published: NDArr
     Each (by, event) is computed once.
     """
     score: NDArray[np.float64] = found["score"].to_numpy().copy()
-    if any("by" in segment.table.column_names for segment in view.segments):
+    if any("by" in segment.segment.table.column_names for segment in view.segments):
         ids = found["subscription"].combine_chunks().dictionary_encode()
         by = view.ranking(view.locate(ids.dictionary), ("by",))["by"].combine_chunks().take(ids.indices).dictionary_encode()
         code = by.indices.fill_null(-1).to_numpy()

@@ -145,7 +145,7 @@ def ranking(top: Sequence[tuple[str, int]]) -> str:
 
 def world(view: View, places: pa.Table) -> str:
     """The events' places and some subscriptions' boxes, longitude right and latitude up."""
-    batch = events_from_arrow(view.schema, view.store.vocabularies, places, key=None, on_error="skip")
+    batch = events_from_arrow(view.schema, view.vocabularies, places, key=None, on_error="skip")
     box = batch.columns.box
     box = box[np.isfinite(box).all(axis=1)]
     if not len(box):
@@ -183,6 +183,6 @@ def subscription_boxes(view: View) -> NDArray[np.float64]:
     segment = max(view.segments, key=len, default=None)
     if segment is None:
         return np.empty((0, 4))
-    box = segment.columns().box
+    box = segment.segment.columns().box
     box = box[np.isfinite(box).all(axis=1)]
     return box[:: max(1, len(box) // BOXES)]

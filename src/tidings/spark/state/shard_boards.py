@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from tidings.durable.manifest_view import View
 from tidings.match.answers.results import Notification
+from tidings.match.store.hits import LONG_AGO
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_from_record, event_to_record
@@ -77,9 +77,9 @@ class ShardBoards:
         for file, segment in view.files.items():
             if known is None or file not in known.files:
                 live = segment.live(view.manifest.seq)
-                shard = shard_of(segment.names.strings.take(pa.array(live)), self.shards)
+                shard = shard_of(segment.ids(live), self.shards)
                 for ordinal in live[shard == self.shard].tolist():
-                    yield segment.subscription(view.store.vocabularies, ordinal)
+                    yield segment.subscription(ordinal)
 
     def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
         """Updates of one instant, the last of a key counting: one run of the boards."""
@@ -118,5 +118,4 @@ class ShardBoards:
             self.publisher.deactivate(id)
 
     def _matching(self, values: Values) -> list[str]:
-        found, _, _ = self.view.store.match_one(values)
-        return [id for segment, ordinal in found for id in segment.names.take(np.asarray(ordinal))]
+        return [id for found in self.view.reader.match_one(values, LONG_AGO) for id in found.source.names(found.ordinal)]

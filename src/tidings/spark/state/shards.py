@@ -87,7 +87,7 @@ def shard_of(ids: pa.Array, shards: int) -> NDArray[np.int64]:
 def counts(folder: Path, number: int) -> bool:
     """Whether any subscription of a manifest has a window of so many publications."""
     segments = view_of(folder, number).segments
-    kinds = [segment.table["window"] for segment in segments if "window" in segment.table.column_names]
+    kinds = [live.segment.table["window"] for live in segments if "window" in live.segment.table.column_names]
     return any(text.endswith("events") for kind in kinds for text in kind.unique().drop_null().to_pylist())
 
 

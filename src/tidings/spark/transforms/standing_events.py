@@ -23,11 +23,10 @@ from tidings.durable.opening import REGISTRY
 from tidings.durable.registry import Registry
 from tidings.errors import EventError, StorageError, SubscriptionError
 from tidings.index.motree.event_tree import MOEventTree
-from tidings.match.answers.ordering import scores
+from tidings.match.store.hits import LONG_AGO, NEVER, Pairs
 from tidings.match.store.planner import Homes
-from tidings.match.store.segment import Pairs, Segment
+from tidings.match.store.segment import Segment
 from tidings.match.store.subscription_rows import rows_of_batch
-from tidings.match.store.tree_axes import event_axes
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.arrow import NONE
 from tidings.model.columns.tables import EventBatch, SubscriptionBatch, events_from_arrow, events_to_arrow
@@ -35,7 +34,7 @@ from tidings.model.columns.vocabulary import Vocabulary
 from tidings.model.door.event_record import event_from_record
 from tidings.model.values.schema import Schema
 from tidings.spark.frames.columns import FOUND, Batches
-from tidings.topic.live_events import NEVER
+from tidings.topic.tree_axes import event_axes
 
 FILE = {"file": pa.string(), "rows": pa.int64()}
 
@@ -75,11 +74,11 @@ class StandingEvents:
             raise SubscriptionError(
                 f"subscription {asked.names[int(asked.similar[0])]!r} goes by similarity: search takes filters alone"
             )
-        clause, event = self._tree.search_batch(rows.clauses, -NEVER)
+        clause, event = self._tree.search_batch(rows.clauses, LONG_AGO)
         owner, event = self._exact(asked, clause, event)
         if asked.expires is not None:
             owner, event = (part[asked.expires[owner] > self.time] for part in (owner, event))
-        score = scores(asked, event, owner, self.events.values)
+        score = asked.scores(event, owner, self.events.values)
         ids = asked.names.strings.take(pa.array(owner)), self.events.ids.take(pa.array(event))
         return pa.table([*ids, pa.array(score)], list(FOUND)).sort_by([(name, "ascending") for name in FOUND])
 

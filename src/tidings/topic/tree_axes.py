@@ -1,4 +1,4 @@
-"""Which attributes the MO-Trees of a topic are indexed by: for clauses by merit, for events by how many have them."""
+"""Which attributes the MO-Tree of live events is indexed by: the place, and those that most events have."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidings.index.motree.axes import choose_axes
 from tidings.index.motree.cells import PLACE_X, PLACE_Y, Axis, measured_axis, prefix_axis, uniform_axis
 from tidings.model.columns.arrays import RANGE, ClauseColumns, EventColumns, Vocabularies
-from tidings.model.columns.gather import NO_CLAUSES
 from tidings.model.values.schema import Schema
 
-MOST, MOST_OF_EVENTS = 6, 8
+MOST_OF_EVENTS = 8
 USUAL_WIDTH, USUAL_SIDE = 1 / 3, 1 / 40
 """The share of the events that a search's range and the side of its place let through, before any was seen."""
-
-
-def clause_axes(schema: Schema, vocabularies: Vocabularies, sample: ClauseColumns = NO_CLAUSES) -> list[Axis]:
-    """Axes for clauses like those of `sample`."""
-    return choose_axes(schema, vocabularies, sample, MOST) or [indifferent(schema)]
 
 
 def indifferent(schema: Schema) -> Axis:

@@ -1,0 +1,122 @@
+"""A segment in service: the segment, which never changes, and beside it what does, namely who of it is gone.
+
+`died[ordinal]` is the change that removed a subscription, as `change number - born`, ALIVE until then; empty while nobody was
+removed. A reader that holds change number s sees a subscription iff died[ordinal] > s - born, so matching never waits for removals
+nor they for it. What answers derive from the segment for a purpose of their own (`aside`) is kept here too, and handed on to the
+same segment in another snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidings.index.packed.packing import readonly
+from tidings.index.packed.record import Events
+from tidings.match.store.hits import Pairs, ValuesOf
+from tidings.match.store.segment import Segment
+from tidings.match.store.sorted_ids import ABSENT
+from tidings.model.columns.arrays import EventColumns, Vocabularies
+from tidings.model.door.subscription import Subscription
+from tidings.model.filter.clause import Values
+
+ALIVE = np.uint32(2**32 - 1)
+NOBODY = np.empty(0, np.uint32)
+_NOBODY = readonly(NOBODY)
+Aside = TypeVar("Aside")
+
+
+class LiveSegment:
+    def __init__(self, segment: Segment, vocabularies: Vocabularies, like: LiveSegment | None = None) -> None:
+        """`like` is the same segment in service elsewhere: what was made aside of it is shared."""
+        self.segment = segment
+        self.vocabularies = vocabularies
+        self.died = NOBODY
+        self.dead = 0
+        self._asides: dict[Any, Any] = {} if like is None else like._asides
+
+    def __len__(self) -> int:
+        """How many stand in it, dead or alive."""
+        return len(self.segment)
+
+    @property
+    def living(self) -> int:
+        return len(self.segment) - self.dead
+
+    @property
+    def nbytes(self) -> int:
+        return self.segment.nbytes + self.died.nbytes
+
+    def bury(self, ordinals: NDArray[np.int64] | int, seq: int) -> None:
+        """Subscriptions that are removed by change `seq`."""
+        if not len(self.died):
+            self.died = np.full(len(self.segment), ALIVE)
+        alive = self.died[ordinals] == ALIVE
+        self.dead += int(alive) if isinstance(ordinals, int) else int(np.count_nonzero(alive))
+        self.died[ordinals] = seq - self.segment.born
+
+    def is_live(self, ordinals: NDArray[np.int64], seq: int) -> NDArray[np.bool_]:
+        return self.died[ordinals] > seq - self.segment.born if len(self.died) else np.ones(len(ordinals), np.bool_)
+
+    def live(self, seq: int) -> NDArray[np.int64]:
+        """Ordinals of the subscriptions that a reader at `seq` sees."""
+        return np.flatnonzero(self.died > seq - self.segment.born) if len(self.died) else np.arange(len(self.segment))
+
+    def find(self, id: str, seq: int) -> int:
+        """The ordinal of a live subscription, or ABSENT."""
+        ordinal = self.segment.names.find(id)
+        dead = ordinal != ABSENT and len(self.died) and self.died[ordinal] <= seq - self.segment.born
+        return ABSENT if dead else ordinal
+
+    def find_many(self, ids: pa.StringArray, seq: int) -> NDArray[np.int64]:
+        ordinals = self.segment.names.find_many(ids)
+        ordinals[~self.is_live(ordinals, seq)] = ABSENT
+        return ordinals
+
+    def match(self, events: EventColumns, values: ValuesOf, seq: int, near: bool = True) -> Pairs:
+        """See `Segment.match`."""
+        return self.segment.match(events, values, self.died, seq - self.segment.born, near)
+
+    def match_one(self, event: Events, values: Values, seq: int) -> NDArray[np.int32]:
+        died = readonly(self.died) if len(self.died) else _NOBODY
+        return self.segment.match_one(event, values, died, seq - self.segment.born)
+
+    def topk(self, events: EventColumns, k: int, seq: int) -> Pairs:
+        return self.segment.topk(events, k, self.died, seq - self.segment.born)
+
+    def ids(self, ordinal: NDArray[np.integer]) -> pa.StringArray:
+        return self.segment.names.strings.take(pa.array(ordinal))
+
+    def names(self, ordinal: NDArray[np.integer]) -> list[str]:
+        return self.segment.names.take(ordinal)
+
+    def scores(self, event: NDArray[np.int32], ordinal: NDArray[np.int32], values: ValuesOf) -> NDArray[np.float64]:
+        return self.segment.scores(event, ordinal, values)
+
+    def expiry(self, ordinal: NDArray[np.int32]) -> NDArray[np.int64] | None:
+        return None if self.segment.expires is None else self.segment.expires[ordinal]
+
+    def ranked(self, ordinal: NDArray[np.int32]) -> NDArray[np.bool_] | None:
+        return None if self.segment.ranked is None else self.segment.ranked[ordinal]
+
+    def subscription(self, ordinal: int) -> Subscription:
+        return self.segment.subscription(self.vocabularies, ordinal)
+
+    def aside(self, kind: Callable[[LiveSegment], Aside]) -> Aside:
+        """What is derived from the segment for one purpose, made when first asked for. It may not depend on who is gone."""
+        if kind not in self._asides:
+            self._asides[kind] = kind(self)
+        made: Aside = self._asides[kind]
+        return made
+
+    def made_aside(self, kind: type[Aside]) -> Aside | None:
+        """The same if it has been asked for before."""
+        return self._asides.get(kind)
+
+    def check(self) -> None:
+        assert self.dead == np.count_nonzero(self.died != ALIVE), "the dead are counted"
+        self.segment.check()

@@ -1,0 +1,285 @@
+"""Matching against the rows of a memtable as they were at one change: see `memtable` for the columns.
+
+Intervals, absence and boxes are decided by the columns, exactly; sets of codes, words and residues, where a clause has any, by the
+clause itself for the rows that are left. One event takes the way through NumPy, which compiles nothing; a batch one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidings._jit import inlined, kernel
+from tidings.index.packed.packing import as_events
+from tidings.index.packed.record import Events
+from tidings.match.store.hits import NEVER, NO_ROWS, Pairs, ValuesOf
+from tidings.model.columns.arrays import EventColumns
+from tidings.model.door.subscription import Subscription
+from tidings.model.filter.clause import Clause, Values
+from tidings.model.values.schema import Schema
+
+TINY = 12
+"""Up to so many rows a single event asks every clause: the first few operations on arrays cost as much."""
+LOOPED = 32
+"""A batch of fewer events is scanned one by one, so nothing is compiled for it."""
+MORE, NEAR = 1, 2
+BOX, WORDS = -1, -2
+"""What clauses ask for beside dimensions, in `asked`."""
+MIX = 0x9E3779B97F4A7C15
+WORD = 2**64 - 1
+
+
+class Columns(NamedTuple):
+    lo: NDArray[np.float64]
+    hi: NDArray[np.float64]
+    absent: NDArray[np.bool_]
+    box: NDArray[np.float64]
+    need: NDArray[np.uint64]
+    died: NDArray[np.int64]
+    first: NDArray[np.int32]
+    flags: NDArray[np.uint8]
+
+
+@dataclass(slots=True)
+class Work:
+    """What matching has cost: events asked about, clauses verified one by one, and those that held."""
+
+    events: int = 0
+    candidates: int = 0
+    matches: int = 0
+
+    def add(self, candidates: int, matches: int) -> None:
+        self.candidates += candidates
+        self.matches += matches
+
+
+class MemtableReader:
+    """A subscription's ordinal is its first row. `asked` counts the clauses with a predicate, by dimension, BOX and WORDS."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        columns: Columns,
+        clause: Sequence[Clause],
+        owner: Sequence[Subscription],
+        asked: Mapping[int, int],
+        seq: int,
+        work: Work,
+        subscriptions: int,
+    ) -> None:
+        self.schema = schema
+        self.columns = columns
+        self.clause = clause
+        self.owner = owner
+        self.asked = asked
+        self.seq = seq
+        self.count = len(owner)
+        self._work = work
+        self._subscriptions = subscriptions
+
+    def match(self, events: EventColumns, values: ValuesOf, near: bool = True) -> Pairs:
+        """(event row, ordinal) of every match, each once, by event and then id; `near` as in `Segment.match`."""
+        pairs: Iterable[tuple[int, int]]
+        if len(events) < LOOPED:
+            pairs = [(event, row) for event in range(len(events)) for row in self.scan_one(events, event).tolist()]
+        else:
+            pairs = [*zip(*(part.tolist() for part in self._scan(as_events(events))), strict=True)]
+        flags, first = self.columns.flags, self.columns.first
+        found = {
+            (event, int(first[row]))
+            for event, row in pairs
+            if not flags[row] or ((near or not flags[row] & NEAR) and self._holds(row, values(event)))
+        }
+        self._work.add(len(pairs), len(found))
+        if not found:
+            return NO_ROWS, NO_ROWS
+        event, ordinal = zip(*sorted(found, key=lambda pair: (pair[0], self.owner[pair[1]].id)), strict=True)
+        return np.array(event, np.int32), np.array(ordinal, np.int32)
+
+    def match_one(self, event: EventColumns, values: Values) -> NDArray[np.int32]:
+        """The ordinals that one event matches, each once, in any order."""
+        if self.count <= TINY:
+            died = self.columns.died[: self.count].tolist()
+            candidates = [row for row in range(self.count) if died[row] > self.seq]
+            rows = [row for row in candidates if self.clause[row].holds(self.schema, values)]
+        else:
+            candidates = self.scan_one(event, 0).tolist()
+            rows = [row for row in candidates if self._holds(row, values)]
+        self._work.add(len(candidates), len(rows))
+        return np.unique(self.columns.first[rows]) if len(rows) > 1 else self.columns.first[rows]
+
+    def _holds(self, row: int, values: Values) -> bool:
+        return not self.columns.flags[row] & MORE or self.clause[row].holds(self.schema, values)
+
+    def scan_one(self, events: EventColumns, event: int) -> NDArray[np.intp]:
+        """The living rows whose columns let an event pass."""
+        n, columns, value = self.count, self.columns, events.value[event]
+        hit = columns.died[:n] > self.seq
+        if BOX in self.asked:
+            xmin, ymin, xmax, ymax = events.box[event].tolist()
+            hit &= columns.box[0, :n] <= xmax
+            hit &= columns.box[1, :n] <= ymax
+            hit &= columns.box[2, :n] >= xmin
+            hit &= columns.box[3, :n] >= ymin
+        telling = self._telling()
+        for dim in telling:
+            here = float(value[dim])
+            hit &= (columns.lo[dim, :n] <= here) & (columns.hi[dim, :n] >= here) if here == here else columns.absent[dim, :n]
+        if WORDS in self.asked:
+            has = signature(events.word[events.word_start[event] : events.word_start[event + 1]].tolist())
+            hit &= (columns.need[:n] & ~np.uint64(has)) == 0
+        rows = np.flatnonzero(hit)
+        if not len(rows) or len(telling) == sum(key >= 0 for key in self.asked):
+            return rows
+        passed = (columns.lo[:, rows] <= value[:, None]) & (columns.hi[:, rows] >= value[:, None])
+        missing = np.isnan(value)
+        passed[missing] = columns.absent[:, rows][missing]
+        left: NDArray[np.intp] = rows[passed.all(axis=0)]
+        return left
+
+    def _telling(self) -> list[int]:
+        """The dimensions that are asked of all rows: the two most common ones, none if there is a place to begin with."""
+        if BOX in self.asked:
+            return []
+        return sorted((key for key in self.asked if key >= 0), key=lambda key: -self.asked[key])[:2]
+
+    def _scan(self, events: Events) -> Pairs:
+        has = signatures(events.word_start, events.word)
+        found: Pairs = scan(self.columns, self.count, self.seq, events, has, np.array(self._telling(), np.int64))
+        return found
+
+    @property
+    def living(self) -> int:
+        """How many subscriptions it sees, those that go by similarity included."""
+        return self._subscriptions
+
+    def reached(self, events: EventColumns, id: str) -> tuple[bool, ...]:
+        """Of each clause of a subscription, whether the columns let the one event pass."""
+        given = set(self.scan_one(events, 0).tolist())
+        died = self.columns.died[: self.count].tolist()
+        return tuple(row in given for row in range(self.count) if self.owner[row].id == id and died[row] > self.seq)
+
+    def ids(self, ordinal: NDArray[np.integer]) -> pa.StringArray:
+        return pa.array(self.names(ordinal), pa.string())
+
+    def names(self, ordinal: NDArray[np.integer]) -> list[str]:
+        return [self.owner[row].id for row in ordinal.tolist()]
+
+    def scores(self, event: NDArray[np.int32], ordinal: NDArray[np.int32], values: ValuesOf) -> NDArray[np.float64]:
+        pairs = zip(event.tolist(), ordinal.tolist(), strict=True)
+        return np.array([self.owner[row].score_of(values(at)) for at, row in pairs], np.float64)
+
+    def expiry(self, ordinal: NDArray[np.int32]) -> NDArray[np.int64] | None:
+        return expiry_of([self.owner[row] for row in ordinal.tolist()])
+
+    def ranked(self, ordinal: NDArray[np.int32]) -> NDArray[np.bool_] | None:
+        return np.array([self.owner[row].is_ranked for row in ordinal.tolist()], np.bool_)
+
+    def subscription(self, ordinal: int) -> Subscription:
+        return self.owner[ordinal]
+
+
+def expiry_of(subscriptions: Sequence[Subscription]) -> NDArray[np.int64] | None:
+    """When each expires; None if nobody does."""
+    times = [s.expires for s in subscriptions]
+    return None if times.count(None) == len(times) else np.array([NEVER if t is None else t for t in times], np.int64)
+
+
+def signature(words: Iterable[int]) -> int:
+    """One bit a word, by its code."""
+    bits = 0
+    for word in words:
+        bits |= 1 << ((word * MIX & WORD) >> 58)
+    return bits
+
+
+@kernel
+def signatures(start: NDArray[np.int64], word: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """`signature` of each event's words."""
+    has = np.zeros(start.size - 1, np.uint64)
+    for event in range(has.size):
+        for at in range(start[event], start[event + 1]):
+            has[event] |= np.uint64(1) << (np.uint64(word[at]) * np.uint64(MIX) >> np.uint64(58))
+    return has
+
+
+@kernel
+def scan(
+    columns: Columns, count: int, seq: int, events: Events, has: NDArray[np.uint64], telling: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(event, row) of the living rows whose columns let each event pass. Two passes: over all rows what tells most, without a
+    branch; then the rest of the rows that are left."""
+    room = (count + 7) // 8 * 8
+    hit, eights = np.zeros(room, np.uint8), np.empty(0, np.uint64)
+    eights = hit.view(np.uint64)
+    event_of, row_of, found = np.empty(1024, np.int32), np.empty(1024, np.int32), 0
+    for event in range(events.value.shape[0]):
+        pass_first(columns, count, seq, events, event, telling, hit)
+        if found + count > event_of.size:
+            event_of, row_of = longer(event_of, found + count), longer(row_of, found + count)
+        for eight in range(eights.size):
+            if eights[eight] == 0:
+                continue
+            for row in range(8 * eight, 8 * eight + 8):
+                if hit[row] and passes(columns, row, events, event, has[event]):
+                    event_of[found], row_of[found] = event, row
+                    found += 1
+    return event_of[:found].copy(), row_of[:found].copy()
+
+
+@kernel
+def pass_first(
+    columns: Columns, count: int, seq: int, events: Events, event: int, telling: NDArray[np.int64], hit: NDArray[np.uint8]
+) -> None:
+    """Which rows live and let the event pass in the dimensions `telling`, or by their box if there are none."""
+    died = columns.died[:count]
+    if telling.size == 0:
+        xmin, ymin, xmax, ymax = events.box[event]
+        left, low, right, high = columns.box[0, :count], columns.box[1, :count], columns.box[2, :count], columns.box[3, :count]
+        for i in range(count):
+            hit[i] = (died[i] > seq) & (left[i] <= xmax) & (low[i] <= ymax) & (right[i] >= xmin) & (high[i] >= ymin)
+        return
+    for i in range(count):
+        hit[i] = died[i] > seq
+    for dim in telling:
+        value, lo, hi, absent = (
+            events.value[event, dim],
+            columns.lo[dim, :count],
+            columns.hi[dim, :count],
+            columns.absent[dim, :count],
+        )
+        if value == value:
+            for i in range(count):
+                hit[i] &= (lo[i] <= value) & (hi[i] >= value)
+        else:
+            for i in range(count):
+                hit[i] &= absent[i]
+
+
+@inlined
+def passes(columns: Columns, row: int, events: Events, event: int, has: int) -> bool:
+    if columns.need[row] & ~has:
+        return False
+    for dim in range(columns.lo.shape[0]):
+        value = events.value[event, dim]
+        if value == value:
+            if not (columns.lo[dim, row] <= value <= columns.hi[dim, row]):
+                return False
+        elif not columns.absent[dim, row]:
+            return False
+    # MISSING_BOX touches no box but NO_BOX, by its infinities.
+    box = columns.box
+    low = box[0, row] <= events.box[event, 2] and box[1, row] <= events.box[event, 3]
+    return bool(low and box[2, row] >= events.box[event, 0] and box[3, row] >= events.box[event, 1])
+
+
+@kernel
+def longer(array: NDArray[np.int32], least: int) -> NDArray[np.int32]:
+    grown = np.empty(max(2 * array.size, least), np.int32)
+    grown[: array.size] = array
+    return grown
