@@ -58,7 +58,8 @@ class TopicOracle:
                 value = self.similarity(s, read.values)
                 matches += [] if value is None else [OracleMatch(read.id, s.id, value)]
             elif live and any(clause.holds(self.schema, read.values) for clause in s.clauses):
-                matches.append(OracleMatch(read.id, s.id, s.score_of(read.values)))
+                value = s.score_of(read.values)
+                matches += [OracleMatch(read.id, s.id, value)] if math.isfinite(value) else []
         return matches
 
     def similarity(self, s: Subscription, values: Values) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,7 +64,10 @@ def explain_pair(reader: Reader, columns: EventColumns, event: Event, subscripti
         reasons = ["it has expired"]
     if not subscription.clauses:
         reasons = ["its filter can never match"]
-    matched = any(reason is None for reason in reasons)
+    score = subscription.score_of(event.values)
+    if not math.isfinite(score):
+        reasons.append("its score has no finite value for this event")
+    matched = None in reasons and math.isfinite(score)
     parts = {"base": subscription.score}
     parts |= {f"{c:g} * {name}": c * event.values[name] for name, c in subscription.terms.items() if name in event.values}
     return Explanation(
@@ -71,7 +75,7 @@ def explain_pair(reader: Reader, columns: EventColumns, event: Event, subscripti
         subscription=subscription.id,
         matched=matched,
         reason=None if matched else "; ".join(reason for reason in reasons if reason is not None),
-        score=subscription.score_of(event.values) if matched else None,
+        score=score if matched else None,
         score_parts=parts if matched else {},
         home=homes,
         reached=reached,
