@@ -3,7 +3,8 @@
 `manifest-N.json` names the segments, the removals in each (a bitmap of the live), the vocabularies and the change number;
 `manifest.json` is a copy of the newest. Everything is derived from the registry. A reader needs only the folder and, to see the
 same subscriptions again, N. The files of the last KEPT manifests stay; a reader that has mapped an older one keeps its pages. A
-number is used once, also when what it was given to never became a manifest. `crc` is the CRC-32 of all other fields.
+number is used once, also when what it was given to never became a manifest. `sums` are the check sums of the files it names,
+`crc` is the CRC-32 of all other fields.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import os
 import re
 import time as wall_clock
 import zlib
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.errors import StorageError
-from tidings.match.store.array_files import read_arrays, sync_folder, write_arrays
+from tidings.match.store.array_files import private, read_arrays, sum_of, sync_folder, write_arrays
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.segment import Segment
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.vocabulary import Vocabulary
 from tidings.model.values.schema import Schema
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Format 1 has no `sums`."""
 KEPT = 8
 NEWEST = "manifest.json"
 PINS = "pins"
@@ -47,16 +51,21 @@ class Manifest:
     segments: tuple[tuple[str, str | None], ...]
     vocabulary: str
     format: int = FORMAT
+    sums: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def files(self) -> list[str]:
+        return [*(name for pair in self.segments for name in pair if name), self.vocabulary]
 
 
 def save_manifest(folder: Path, manifest: Manifest) -> None:
     """Make `manifest` the newest, and drop files that only manifests older than the last KEPT name."""
-    fields = asdict(manifest)
+    fields = asdict(replace(manifest, sums={name: sum_of(folder / name) for name in manifest.files}))
     text = json.dumps({**fields, "crc": _checksum(fields)})
     for name in (f"manifest-{manifest.number:08d}.json", NEWEST):
         partial = folder / f"{name}.partial"
         try:
-            with partial.open("w") as file:
+            with private(partial, "w") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -87,8 +96,8 @@ def _manifest(path: Path) -> Manifest:
         raise StorageError(f"{path} is damaged: it is not a manifest with a check sum") from None
     if crc != _checksum(fields):
         raise StorageError(f"{path} is damaged: it does not have the check sum it was written with")
-    if fields["format"] != FORMAT:
-        raise StorageError(f"{path} has format {fields['format']}; this version of tidings reads format {FORMAT}")
+    if fields["format"] not in READABLE:
+        raise StorageError(f"{path} has format {fields['format']}; this version of tidings reads up to format {FORMAT}")
     return Manifest(**{**fields, "segments": tuple((file, live) for file, live in fields["segments"])})
 
 
@@ -114,7 +123,7 @@ def _drop_unused(folder: Path) -> None:
         if manifest is None:
             path.unlink()
         else:
-            used |= {name for pair in manifest.segments for name in pair if name} | {manifest.vocabulary}
+            used.update(manifest.files)
     for path in folder.glob("manifest*.partial"):
         path.unlink()
     for path in (folder / "segments").iterdir():
@@ -125,8 +134,15 @@ def _drop_unused(folder: Path) -> None:
 def pinned(folder: Path) -> set[int]:
     """Manifests that a streaming query has pinned (`folder/pins/query/batch.json`) within the last PIN_DAYS."""
     oldest = wall_clock.time() - PIN_DAYS * 86_400
-    pins = [pin for pin in folder.glob(f"{PINS}/*/*.json") if pin.stat().st_mtime > oldest]
-    return {json.loads(pin.read_text())["manifest"] for pin in pins}
+    found = set()
+    for pin in folder.glob(f"{PINS}/*/*.json"):
+        try:
+            if pin.stat().st_mtime > oldest:
+                found.add(int(json.loads(pin.read_text())["manifest"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            # A pin that is gone meanwhile, or that a crash left empty, holds nothing.
+            continue
+    return found
 
 
 def save_live(path: Path, segment: LiveSegment, seq: int) -> None:
@@ -142,16 +158,19 @@ def load_segment(
     folder: Path,
     file: str,
     live: str | None,
+    sums: Mapping[str, int],
     *,
     verify: bool = True,
     known: LiveSegment | None = None,
 ) -> LiveSegment:
     """A segment with the removals that the bitmap file `live` has; `known` is the same segment, mapped already."""
     segment = LiveSegment(
-        Segment.open(schema, folder / file, verify=verify) if known is None else known.segment, vocabularies, known
+        Segment.open(schema, folder / file, verify=verify, sum=sums.get(file)) if known is None else known.segment,
+        vocabularies,
+        known,
     )
     if live is not None:
-        _, arrays = read_arrays(folder / live, verify=verify)
+        _, arrays = read_arrays(folder / live, verify=verify, sum=sums.get(live))
         alive: NDArray[np.bool_] = np.unpackbits(arrays["live"], count=len(segment)).astype(np.bool_)
         segment.bury(np.flatnonzero(~alive), segment.segment.born)
     return segment
@@ -164,9 +183,9 @@ def save_vocabularies(path: Path, vocabularies: Vocabularies) -> None:
     )
 
 
-def load_vocabularies(schema: Schema, path: Path) -> Vocabularies:
+def load_vocabularies(schema: Schema, path: Path, sum: int | None = None) -> Vocabularies:
     vocabularies = Vocabularies(schema)
-    _, arrays = read_arrays(path)
+    _, arrays = read_arrays(path, sum=sum)
     for name in vocabularies.categories:
         vocabularies.categories[name] = Vocabulary(json.loads(arrays[name].tobytes()))
     vocabularies.words = Vocabulary(json.loads(arrays["words"].tobytes()))

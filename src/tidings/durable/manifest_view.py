@@ -45,10 +45,12 @@ class View:
         self.manifest = manifest
         self.schema = Schema.from_dict(manifest.schema)
         self.key = manifest.key
-        self.vocabularies = load_vocabularies(self.schema, folder / manifest.vocabulary)
+        self.vocabularies = load_vocabularies(self.schema, folder / manifest.vocabulary, manifest.sums.get(manifest.vocabulary))
         mapped: dict[str, LiveSegment] = {} if known is None else known.files
         self.files: dict[str, LiveSegment] = {
-            file: load_segment(self.schema, self.vocabularies, folder, file, live, verify=verify, known=mapped.get(file))
+            file: load_segment(
+                self.schema, self.vocabularies, folder, file, live, manifest.sums, verify=verify, known=mapped.get(file)
+            )
             for file, live in manifest.segments
         }
         self.reader = reader_of(self.schema, self.vocabularies, Snapshot(tuple(self.files.values()), manifest.seq))

@@ -33,13 +33,15 @@ from tidings.durable.manifest import (
 )
 from tidings.durable.outbox import Outbox
 from tidings.durable.recovery import catch_up, restore_publisher
-from tidings.durable.registry import FORMAT, Registry, set_meta
+from tidings.durable.registry import FORMAT, READABLE, Registry, set_meta
 from tidings.durable.registry_cleanup import prune, pruned_to
 from tidings.durable.registry_journal import RegistryJournal
 from tidings.errors import SchemaError, StorageError, StorageWarning
+from tidings.match.store.array_files import private
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.reader import Snapshot
 from tidings.match.store.segment import Segment
+from tidings.model.columns.arrays import Vocabularies
 from tidings.model.values.schema import Attribute, Schema
 from tidings.topic.topic import Topic
 
@@ -60,13 +62,16 @@ def open_topic(
     folder = Path(path)
     if mode not in ("r", "w"):
         raise StorageError(f"mode = {mode!r}: a topic is opened with 'w' to write or 'r' to read")
-    there = (folder / REGISTRY).is_file()
+    there = any((folder / name).is_file() and (folder / name).stat().st_size for name in (REGISTRY, f"{REGISTRY}-wal"))
+    if not there:
+        refuse_lost(folder)
     if not there and (mode == "r" or schema is None or name is None):
         raise StorageError(f"{folder} holds no topic; to make one give a name and a schema")
     lock = None
     if mode == "w":
         try:
-            (folder / "segments").mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / "segments").mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise StorageError(f"cannot make a topic in {folder}: {error.strerror}") from error
         lock = lock_folder(folder)
@@ -81,9 +86,18 @@ def open_topic(
     return topic
 
 
+def refuse_lost(folder: Path) -> None:
+    """Manifests are derived from a registry: beside them an empty one, or none, is not a new topic but a lost one."""
+    if any(folder.glob("manifest*.json")):
+        raise StorageError(
+            f"{folder / REGISTRY} is missing or empty, but {folder} has manifests of a topic: restore the registry from a backup, "
+            "or begin anew in an empty folder"
+        )
+
+
 def lock_folder(folder: Path) -> IO[str]:
     try:
-        file = (folder / "writer.lock").open("a+")
+        file = private(folder / "writer.lock", "a+")
     except OSError as error:
         raise StorageError(f"cannot write in {folder}: {error.strerror}; open it with mode='r' to read") from error
     try:
@@ -110,12 +124,16 @@ def agree(
     if not meta:
         if name is None or schema is None or registry.readonly:
             raise StorageError(f"{folder} holds no topic; to make one give a name and a schema")
+        refuse_lost(folder)
         made = schema if isinstance(schema, Schema) else Schema(schema)
         with registry.transaction() as db:
             set_meta(db, format=FORMAT, name=name, schema=made.to_dict(), key=key, seq=0)
         return name, made, key
-    if meta["format"] != FORMAT:
-        raise StorageError(f"{folder} has format {meta['format']}; this version of tidings reads format {FORMAT}")
+    if meta["format"] not in READABLE:
+        raise StorageError(f"{folder} has format {meta['format']}; this version of tidings reads up to format {FORMAT}")
+    if meta["format"] < FORMAT and not registry.readonly:
+        with registry.transaction() as db:
+            set_meta(db, format=FORMAT)
     kept = Schema.from_dict(meta["schema"])
     if name is not None and name != meta["name"]:
         raise StorageError(f"{folder} holds topic {meta['name']!r}, not {name!r}")
@@ -167,8 +185,10 @@ class DurableTopic(Outbox, Topic):
     def _map(self, manifest: Manifest) -> None:
         if not pruned_to(self.registry) <= manifest.seq <= self.registry.last_seq():
             raise StorageError(f"{self.folder / NEWEST} is of change {manifest.seq}, which does not fit the registry beside it")
-        vocabularies = load_vocabularies(self.schema, self.folder / manifest.vocabulary)
-        segments = [load_segment(self.schema, vocabularies, self.folder, file, live) for file, live in manifest.segments]
+        vocabularies = load_vocabularies(self.schema, self.folder / manifest.vocabulary, manifest.sums.get(manifest.vocabulary))
+        segments = [
+            load_segment(self.schema, vocabularies, self.folder, file, live, manifest.sums) for file, live in manifest.segments
+        ]
         self.use(vocabularies)
         self.store.adopt(Snapshot(tuple(segments), manifest.seq))
         self._files = {live.segment: file for live, (file, _) in zip(segments, manifest.segments, strict=True)}
@@ -206,9 +226,20 @@ class DurableTopic(Outbox, Topic):
         if self._lock is not None:
             self._lock.close()
 
+    def recover(self) -> None:
+        """After a change that failed: memory becomes what the registry says, whether the change was committed or not."""
+        if self.registry.last_seq() == self.store.snapshot.seq:
+            super().recover()
+            return
+        self.housekeeping.let_go()
+        self.housekeeping.close()
+        self._files = {}
+        self.use(Vocabularies(self.schema))
+        self._load()
+
     def close(self) -> None:
-        """Pack what is new, write the manifest, and let go of the folder."""
-        if self._lock is not None and self._lock.closed:
+        """Pack what is new, write the manifest, and let go of the folder. In a forked child it is left to the parent."""
+        if self.registry.forked or (self._lock is not None and self._lock.closed):
             return
         try:
             if self._lock is not None:

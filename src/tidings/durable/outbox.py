@@ -32,6 +32,7 @@ class Outbox:
         """Forget the notifications up to and including `number`."""
         with self.registry.transaction() as db:
             db.execute("DELETE FROM outbox WHERE number <= ?", (number,))
+        self.registry.shrink()
 
 
 def _notification(body: str) -> Notification:

@@ -32,12 +32,12 @@ def catch_up(store: Store, registry: Registry) -> None:
     else:
         after = -1
     marks = gone_marks(registry)
-    for seq, body in registry.read("SELECT seq, body FROM chunk WHERE seq > ? ORDER BY seq", after):
+    for seq, body in registry.bodies("chunk", "WHERE seq > ? ORDER BY seq", after):
         table = live_rows(marks, seq, pa.ipc.open_stream(body).read_all())
         if len(table):
             store.put_rows(last, rows_of_batch(subscriptions_from_arrow(store.schema, store.vocabularies, table), since_of(table)))
-    singles = registry.read("SELECT body FROM subscription WHERE seq > ? ORDER BY seq", after)
-    store.put(last, [from_record(store.schema, json.loads(body)) for (body,) in singles])
+    singles = registry.bodies("subscription", "WHERE seq > ? ORDER BY seq", after)
+    store.put(last, [from_record(store.schema, json.loads(body)) for _, body in singles])
 
 
 def gone_marks(registry: Registry) -> Marks:
@@ -59,9 +59,9 @@ def since_of(table: pa.Table) -> int:
 def restore_publisher(publisher: Publisher, store: Store, registry: Registry) -> Publisher:
     """Live events, windows and boards as they were at the last commit, in a publisher that knows nothing yet."""
     meta = registry.meta()
-    for (body,) in registry.read("SELECT body FROM event ORDER BY id"):
+    for _, body in registry.bodies("event", "ORDER BY id"):
         publisher.events.put(event_from_record(store.schema, json.loads(body)))
-    states = registry.read("SELECT name, body FROM state")
+    states = registry.bodies("state")
     publisher.restore(meta.get("clock"), meta.get("publications", 0), states, store.near_subscriptions())
     publisher.restore_boards(store.subscriptions() if publisher.boards is not None else ())
     return publisher

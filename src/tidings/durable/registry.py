@@ -11,7 +11,8 @@
 | `state`        | a subscription's window, or any other named state that must survive, as bytes                      |
 
 A batch of changes is one transaction and has one sequence number. A change is acknowledged only after its commit.
-`synchronous=FULL`, so a commit survives power loss as far as the disk keeps its word. Threads of one process take turns.
+`synchronous=FULL`, so a commit survives power loss as far as the disk keeps its word. Threads of one process take turns; a forked
+child is refused, since SQLite's connection does not outlive a fork. `crc` beside a body is its CRC-32, checked when it is read.
 """
 
 from __future__ import annotations
@@ -20,26 +21,33 @@ import json
 import os
 import sqlite3
 import threading
+import warnings
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tidings.errors import StorageError
+from tidings.errors import StorageError, StorageWarning
+from tidings.match.store.array_files import private
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Format 1 has no check sums beside bodies."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS subscription (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS subscription (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, body TEXT NOT NULL, crc INTEGER) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS subscription_seq ON subscription (seq);
-CREATE TABLE IF NOT EXISTS chunk (seq INTEGER PRIMARY KEY, rows INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS chunk (seq INTEGER PRIMARY KEY, rows INTEGER NOT NULL, body BLOB NOT NULL, crc INTEGER);
 CREATE TABLE IF NOT EXISTS gone (id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS gone_seq ON gone (seq);
-CREATE TABLE IF NOT EXISTS event (id TEXT PRIMARY KEY, expires INTEGER, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS event (id TEXT PRIMARY KEY, expires INTEGER, body TEXT NOT NULL, crc INTEGER) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS event_expires ON event (expires) WHERE expires IS NOT NULL;
 CREATE TABLE IF NOT EXISTS outbox (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body BLOB NOT NULL, crc INTEGER) WITHOUT ROWID;
 """
+CHECKED = {"subscription": "id", "chunk": "seq", "event": "id", "state": "name"}
+"""The tables whose bodies have check sums, and what names a row."""
 
 
 class Registry:
@@ -47,21 +55,43 @@ class Registry:
         self.path = path
         self.readonly = readonly
         self._turn = threading.RLock()
+        self._process = os.getpid()
         try:
+            if not readonly and not path.exists():
+                private(path, "xb").close()
             self._db = sqlite3.connect(_address(path, readonly), uri=True, check_same_thread=False, isolation_level=None)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise StorageError(f"cannot open the registry {path}: {error}") from error
         try:
             self._db.execute("PRAGMA busy_timeout = 10000")
             if not readonly:
+                self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA synchronous = FULL")
                 self._db.executescript(TABLES)
+                for table in CHECKED:
+                    if not self._has_sums(table):
+                        self._db.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")
+            self._summed = {table for table in CHECKED if self._has_sums(table)}
         except sqlite3.Error as error:
             self._db.close()
             raise StorageError(f"cannot open the registry {path}: {error}") from error
 
+    def _has_sums(self, table: str) -> bool:
+        return any(column == "crc" for _, column, *_ in self._db.execute(f"PRAGMA table_info({table})"))
+
+    @property
+    def forked(self) -> bool:
+        return os.getpid() != self._process
+
+    def _must_be_ours(self) -> None:
+        if self.forked:
+            raise StorageError(
+                f"{self.path.parent} was opened by process {self._process}, of which this one was forked: open it again here"
+            )
+
     def must_be_writable(self) -> None:
+        self._must_be_ours()
         if self.readonly:
             raise StorageError(f"{self.path.parent} was opened with mode='r': it can be read, not changed")
 
@@ -91,7 +121,24 @@ class Registry:
             finally:
                 self._db.execute("ROLLBACK")
 
+    def bodies(self, table: str, rest: str = "", *parameters: Any) -> list[tuple[Any, Any]]:
+        """(name, body) of the rows of a table, each with the check sum that it was written with.
+
+        A window's state can begin anew, so one that is damaged is left out with a warning; what else is damaged is an error.
+        """
+        sums = "crc" if table in self._summed else "NULL"
+        rows = self.read(f"SELECT {CHECKED[table]}, body, {sums} FROM {table} {rest}", *parameters)
+        sound = [(name, body) for name, body, crc in rows if crc is None or crc == crc_of(body)]
+        if len(sound) < len(rows):
+            damaged = next(name for name, body, crc in rows if crc is not None and crc != crc_of(body))
+            said = f"the registry {self.path} is damaged: {table} {damaged!r} has not the check sum it was written with"
+            if table != "state":
+                raise StorageError(f"{said}; restore it from a backup")
+            warnings.warn(f"{said}; that window begins anew", StorageWarning, stacklevel=2)
+        return sound
+
     def read(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        self._must_be_ours()
         try:
             with self._turn:
                 return self._db.execute(query, parameters).fetchall()
@@ -107,8 +154,18 @@ class Registry:
         seq: int = max(self.meta().get("seq", 0), *newest)
         return seq
 
+    def shrink(self) -> None:
+        """Give pages that nothing uses back to the disk."""
+        with self._turn:
+            self._db.executescript("PRAGMA incremental_vacuum")
+
     def close(self) -> None:
-        self._db.close()
+        if not self.forked:
+            self._db.close()
+
+
+def crc_of(body: str | bytes) -> int:
+    return zlib.crc32(body.encode() if isinstance(body, str) else body)
 
 
 def _address(path: Path, readonly: bool) -> str:
@@ -123,11 +180,12 @@ def set_meta(db: sqlite3.Connection, **values: Any) -> None:
 
 
 def put_subscriptions(db: sqlite3.Connection, seq: int, records: Iterable[tuple[str, str]]) -> None:
-    db.executemany("INSERT OR REPLACE INTO subscription VALUES (?, ?, ?)", [(id, seq, body) for id, body in records])
+    rows = [(id, seq, body, crc_of(body)) for id, body in records]
+    db.executemany("INSERT OR REPLACE INTO subscription (id, seq, body, crc) VALUES (?, ?, ?, ?)", rows)
 
 
 def put_chunk(db: sqlite3.Connection, seq: int, rows: int, body: bytes) -> None:
-    db.execute("INSERT INTO chunk VALUES (?, ?, ?)", (seq, rows, body))
+    db.execute("INSERT INTO chunk (seq, rows, body, crc) VALUES (?, ?, ?, ?)", (seq, rows, body, crc_of(body)))
 
 
 def put_gone(db: sqlite3.Connection, seq: int, ids: Iterable[str]) -> None:

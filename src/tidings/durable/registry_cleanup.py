@@ -14,7 +14,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tidings.durable.recovery import gone_marks, live_rows, since_of
-from tidings.durable.registry import Registry, set_meta
+from tidings.durable.registry import Registry, crc_of, set_meta
 from tidings.durable.registry_journal import chunk_body
 
 MOSTLY = 0.5
@@ -36,6 +36,7 @@ def prune(registry: Registry, seq: int) -> None:
     [(rows,)] = registry.read("SELECT ifnull(sum(rows), 0) FROM chunk")
     if marks > MOSTLY * rows:
         compact(registry, seq)
+    registry.shrink()
 
 
 def compact(registry: Registry, seq: int) -> None:
@@ -45,12 +46,13 @@ def compact(registry: Registry, seq: int) -> None:
     """
     marks, renewed = gone_marks(registry), []
     for (chunk,) in registry.read("SELECT seq FROM chunk WHERE seq <= ?", seq):
-        [(body,)] = registry.read("SELECT body FROM chunk WHERE seq = ?", chunk)
+        [(_, body)] = registry.bodies("chunk", "WHERE seq = ?", chunk)
         table = pa.ipc.open_stream(body).read_all()
         live = live_rows(marks, chunk, table)
         if len(live) < len(table):
-            renewed.append((len(live), chunk_body(live, since_of(table)), chunk))
+            body = chunk_body(live, since_of(table)).to_pybytes()
+            renewed.append((len(live), body, crc_of(body), chunk))
     with registry.transaction() as db:
-        db.executemany("UPDATE chunk SET rows = ?, body = ? WHERE seq = ?", renewed)
+        db.executemany("UPDATE chunk SET rows = ?, body = ?, crc = ? WHERE seq = ?", renewed)
         db.execute("DELETE FROM chunk WHERE rows = 0")
         db.execute("DELETE FROM gone WHERE seq <= ?", (seq,))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from tidings.durable.recovery import restore_publisher
-from tidings.durable.registry import Registry, put_chunk, put_gone, put_subscriptions, set_meta
+from tidings.durable.registry import Registry, crc_of, put_chunk, put_gone, put_subscriptions, set_meta
 from tidings.match.answers.results import Notification
 from tidings.match.store.store import Store
 from tidings.model.door.event import Event
@@ -68,14 +68,16 @@ class RegistryJournal(Journal):
 
     def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
         last = {e.id: e for e in events}
-        kept = [(e.id, e.expires, json.dumps(event_to_record(e))) for e in last.values() if not e.deleted]
+        bodies = [(e, json.dumps(event_to_record(e))) for e in last.values() if not e.deleted]
+        kept = [(e.id, e.expires, body, crc_of(body)) for e, body in bodies]
         gone = [(e.id,) for e in last.values() if e.deleted]
         with self.registry.transaction() as db:
-            db.executemany("INSERT OR REPLACE INTO event VALUES (?, ?, ?)", kept)
+            db.executemany("INSERT OR REPLACE INTO event (id, expires, body, crc) VALUES (?, ?, ?, ?)", kept)
             db.executemany("DELETE FROM event WHERE id = ?", gone)
             db.execute("DELETE FROM event WHERE expires <= ?", (publisher.clock,))
             self._put_notes(db, notes)
-            db.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", publisher.changed_state())
+            states = [(name, body, crc_of(body)) for name, body in publisher.changed_state()]
+            db.executemany("INSERT OR REPLACE INTO state (name, body, crc) VALUES (?, ?, ?)", states)
             db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.near.gone_state()])
             set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)
 

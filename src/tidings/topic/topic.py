@@ -66,8 +66,7 @@ class Committed:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            topic = self._topic
-            topic.publisher = topic.journal.restored(topic.publisher, topic.new_publisher, topic.store)
+            self._topic.recover()
 
 
 class Topic:
@@ -131,7 +130,7 @@ class Topic:
                         score = subscription.score_of(event.values)
                         notes.append(Notification(id, event.id, score, None, "matched", instant(now)))
                 self.journal.put(seq, subscription, notes)
-            self.store.put(seq, [subscription])
+                self.store.put(seq, [subscription])
             return notes
 
     def subscribe_many(self, table: pa.Table, *, on_error: str = "raise", time: Any = None) -> int:
@@ -142,6 +141,7 @@ class Topic:
             rows = rows_of_batch(batch, now)
             replaced = self.store.existing(rows.ids())
             seq = self.store.next_seq
+            added = self.store.built(seq, rows)
             with Committed(self):
                 for id in replaced:
                     self.publisher.deactivate(id)
@@ -149,7 +149,7 @@ class Topic:
                 watched = [replace(subscription_at(batch, row), since=now) for row in begins]
                 notes = [note for s in watched for note in self.publisher.activate(s, now)]
                 self.journal.loaded(seq, batch.table, replaced, now, notes)
-            self.store.put_rows(seq, rows)
+                self.store.put_segment(seq, added)
         return len(rows)
 
     def update(self, id: str, *, time: Any = None, **changes: Any) -> list[Notification]:
@@ -169,20 +169,22 @@ class Topic:
             if id not in self.store:
                 raise SubscriptionError(f"there is no subscription {id!r}")
             seq = self.store.next_seq
-            self.journal.removed(seq, [id])
-            self.store.remove(seq, [id])
-            self.publisher.deactivate(id)
+            with Committed(self):
+                self.journal.removed(seq, [id])
+                self.store.remove(seq, [id])
+                self.publisher.deactivate(id)
 
     def unsubscribe_many(self, ids: Sequence[str]) -> int:
         """Remove those of `ids` that are there, as one change; how many they were."""
         with self._writing:
             there = self.store.existing(pa.array(dict.fromkeys(ids), pa.string()))
-            if there:
-                seq = self.store.next_seq
-                self.journal.removed(seq, there)
-                self.store.remove(seq, there)
-            for id in there:
-                self.publisher.deactivate(id)
+            seq = self.store.next_seq
+            with Committed(self):
+                if there:
+                    self.journal.removed(seq, there)
+                    self.store.remove(seq, there)
+                for id in there:
+                    self.publisher.deactivate(id)
             return len(there)
 
     def subscription(self, id: str) -> Subscription:
@@ -203,7 +205,7 @@ class Topic:
         with Committed(self):
             notes = self.publisher.change(before, after, now)
             self.journal.put(seq, after, notes, same_window=same_window(before, after))
-        self.store.put(seq, [after])
+            self.store.put(seq, [after])
         return notes
 
     # Matching
@@ -321,6 +323,10 @@ class Topic:
     def stats(self) -> dict[str, Any]:
         """Subscriptions, segments and homes, bytes, live events, and what matching has cost so far."""
         return topic_stats(self.name, self.store, self.publisher)
+
+    def recover(self) -> None:
+        """After a change that failed: windows, boards and live events as they were at the last commit."""
+        self.publisher = self.journal.restored(self.publisher, self.new_publisher, self.store)
 
     def flush(self) -> None:
         """Pack what is new into a segment (a durable topic writes it and a manifest)."""

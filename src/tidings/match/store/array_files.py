@@ -13,7 +13,7 @@ import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ def write_arrays(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, NDAr
     head = _header(facts, packed)
     partial = path.with_name(path.name + ".partial")
     try:
-        with partial.open("wb") as file:
+        with private(partial, "wb") as file:
             file.write(head)
             for array in packed.values():
                 file.write(bytes(-file.tell() % ALIGN))
@@ -58,8 +58,11 @@ def _header(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> byt
     return head + zlib.crc32(head).to_bytes(4, "little")
 
 
-def read_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Facts and arrays (read-only maps). Size and header are always checked; `verify` reads every array to check its sum."""
+def read_arrays(path: Path, *, verify: bool = True, sum: int | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Facts and arrays (read-only maps). Size and header are always checked; `verify` reads every array to check its sum.
+
+    `sum` is the `sum_of` that the file must have: so one sound file cannot stand in another's place.
+    """
     try:
         whole = np.memmap(path, np.uint8, "r")
     except OSError as error:
@@ -67,6 +70,8 @@ def read_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, Any], dic
     except ValueError as error:
         raise StorageError(f"{path} is damaged: it is empty") from error
     header, at = _read_header(path, whole)
+    if sum is not None and int.from_bytes(whole[at - 4 : at].tobytes(), "little") != sum:
+        raise StorageError(f"{path} is another file than the one that was written under this name")
     arrays: dict[str, NDArray[Any]] = {}
     for name, entry in header["arrays"].items():
         dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
@@ -93,6 +98,20 @@ def _read_header(path: Path, whole: NDArray[np.uint8]) -> tuple[dict[str, Any], 
     if header["format"] != FORMAT:
         raise StorageError(f"{path} has format {header['format']}; this version of tidings reads format {FORMAT}")
     return header, end + 4
+
+
+def sum_of(path: Path) -> int:
+    """The check sum of a file's header, which holds those of all its arrays."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(16)[8:], "little")
+        file.seek(16 + length)
+        return int.from_bytes(file.read(4), "little")
+
+
+def private(path: Path, mode: str) -> IO[Any]:
+    """Open a file for writing that is as private as its folder is: nobody else's where the folder is nobody else's."""
+    allowed = path.parent.stat().st_mode & 0o666
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, allowed))
 
 
 def checksum(raw: NDArray[np.uint8]) -> int:

@@ -8,6 +8,7 @@ topic writes to disk.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,6 +31,7 @@ class Housekeeping:
         self._work: Future[None] | None = None
         self._quiet: threading.Timer | None = None
         self._closed = False
+        self._process = os.getpid()
         self.rewritten = 0
         store.on_packed = lambda: self._background(self._tidy)
 
@@ -111,6 +113,9 @@ class Housekeeping:
     def _background(self, work: Callable[[], None]) -> Future[None]:
         if self._quiet is not None:
             self._quiet.cancel()
+        if os.getpid() != self._process:
+            # A fork takes no threads along: the child of a topic in memory has a worker of its own.
+            self._worker, self._process = None, os.getpid()
         self._worker = self._worker or ThreadPoolExecutor(1, "tidings-merge")
         self._work = self._worker.submit(work)
         return self._work

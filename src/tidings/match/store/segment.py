@@ -282,8 +282,8 @@ class Segment:
         )
 
     @classmethod
-    def open(cls, schema: Schema, path: Path, *, verify: bool = True) -> Segment:
-        facts, arrays = read_arrays(path, verify=verify)
+    def open(cls, schema: Schema, path: Path, *, verify: bool = True, sum: int | None = None) -> Segment:
+        facts, arrays = read_arrays(path, verify=verify, sum=sum)
         table = pa.ipc.open_file(pa.py_buffer(arrays["table"])).read_all()
         residues = {clause: tuple(sources) for clause, sources in json.loads(arrays["residues"].tobytes())}
         return cls(schema, table, mapped_homes(facts["homes"], arrays), residues, arrays.get("owner"), facts["born"])

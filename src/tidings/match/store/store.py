@@ -136,7 +136,13 @@ class Store:
 
     def put_rows(self, seq: int, rows: Rows) -> None:
         """A bulk load: the rows become a segment of their own, and replace what had their ids."""
-        added = Segment.build(self.schema, rows, self.statistics, seq)
+        self.put_segment(seq, self.built(seq, rows))
+
+    def built(self, seq: int, rows: Rows) -> Segment:
+        """A segment of these rows, to be put by change `seq`: what needs room and time is done before anything is committed."""
+        return Segment.build(self.schema, rows, self.statistics, seq)
+
+    def put_segment(self, seq: int, added: Segment) -> None:
         with self.lock:
             self.pack()
             self._bury_all(seq, added.names.strings)
