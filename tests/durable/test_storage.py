@@ -399,7 +399,7 @@ def test_what_is_no_topic_is_not_opened(tmp_path):
     (tmp_path / "registry.sqlite").write_text("something else entirely, and long enough to be looked at" * 10)
     with pytest.raises(StorageError, match=r"cannot open the registry .*registry.sqlite: file is not a database"):
         td.open(tmp_path, "t", SCHEMA)
-    with pytest.raises(StorageError, match="cannot be read: file is not a database"):
+    with pytest.raises(StorageError, match=r"cannot open the registry .*file is not a database"):
         td.open(tmp_path, mode="r")
 
 
