@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
+from tidings import __version__
 from tidings.errors import TidingsError
 
 app = typer.Typer(help="A ranked publish/subscribe engine: run its pipeline on Spark.", no_args_is_help=True, add_completion=False)
@@ -19,9 +22,24 @@ Changes = Annotated[list[str] | None, typer.Option("--set", help="table.key=valu
 Packages = Annotated[str | None, typer.Option(help="Maven coordinates of connectors, as Spark's own --packages.")]
 
 
+def tell_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"tidings {__version__}", highlight=False)
+        raise typer.Exit
+
+
 @app.callback()
-def tidings() -> None:
+def tidings(
+    version: Annotated[
+        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
     """A ranked publish/subscribe engine: run its pipeline on Spark."""
+
+
+def need_spark() -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        raise TidingsError("this command needs Spark, which is not installed: pip install 'tidings[spark]'")
 
 
 @app.command()
@@ -33,6 +51,7 @@ def run(
     packages: Packages = None,
 ) -> None:
     """Run a job: events in, notifications out."""
+    need_spark()
     from tidings.spark.job import runner
     from tidings.spark.job.job_file import load_job
 
@@ -52,14 +71,15 @@ def submit(
     folder: Annotated[Path, typer.Option(help="Where the packed environment is kept.")] = Path("build"),
 ) -> None:
     """Run a job on a cluster that has Spark and Python, but not tidings: the environment is packed and sent along."""
-    from tidings.spark.job import submitting
+    need_spark()
+    from tidings.spark.job.submit import submit as submit_job
 
-    raise SystemExit(submitting.submit(job, master, set or (), packages, folder))
+    raise SystemExit(submit_job(job, master, set or (), packages, folder))
 
 
 def main() -> None:
     try:
         app()
     except TidingsError as error:
-        console.print(f"[red]tidings:[/red] {error}", highlight=False)
+        console.print(f"[red]tidings:[/red] {escape(str(error))}", highlight=False)
         raise SystemExit(1) from None

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from examples import spark_board, spark_match, spark_search
+from tests.spark.samples import SPARK
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SPARK
 
 
 def test_match(spark, capsys):

@@ -1,12 +1,21 @@
-"""tidings on Spark: DataFrame transforms, batch and streaming, and the building and following of topics."""
+"""tidings on Spark: transforms over DataFrames, batch and streaming, with the answers of the embedded engine.
+
+Data walks up through the rooms: `frames` (what a task sees of a topic), `state` (what is kept between micro-batches), `parts`
+(topics that outgrow a worker), `transforms` (the calls below), `job` (whole jobs). A room imports those before it, never those
+after.
+
+Three words: a *part* is a cut of a topic's subscriptions; a *shard* is a group of subscriptions whose window or board state is
+one key of Spark's; a *partition* is Spark's own. docs/spark.md is for users; read `transforms.match` first to see how it is
+done.
+"""
 
 from tidings.spark.frames.session import session
-from tidings.spark.transforms.boarding import board
-from tidings.spark.transforms.building import build
-from tidings.spark.transforms.events import parse
-from tidings.spark.transforms.following import follow
-from tidings.spark.transforms.matching import match
-from tidings.spark.transforms.notifying import notify
-from tidings.spark.transforms.searching import search
+from tidings.spark.transforms.board import board
+from tidings.spark.transforms.build import build
+from tidings.spark.transforms.follow import follow
+from tidings.spark.transforms.match import match
+from tidings.spark.transforms.notify import notify
+from tidings.spark.transforms.parse import parse
+from tidings.spark.transforms.search import search
 
 __all__ = ["board", "build", "follow", "match", "notify", "parse", "search", "session"]

@@ -12,18 +12,10 @@ import pytest
 from rich.console import Console
 
 import tidings as td
-from tests.spark.samples import EVENTS, SCHEMA, START, rows_of, subscriptions
-from tidings.durable.manifest_view import View
-from tidings.spark.job import runner, submitting
+from tests.spark.samples import EVENTS, SCHEMA, SPARK, rows_of, subscriptions
+from tidings.spark.job import runner, submit
 from tidings.spark.job.job_file import JobError, job_of, load_job, set_value
-from tidings.spark.transforms.following import apply_changes
 
-spark_test = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
 pytestmark = pytest.mark.xdist_group("spark")
 
 
@@ -77,7 +69,7 @@ def test_the_demo_is_a_job(name):
 
 
 class TestRun:
-    pytestmark = spark_test
+    pytestmark = SPARK
 
     def test_a_job_builds_follows_notifies_and_reports(self, spark, tmp_path):
         pq.write_table(subscriptions(100), tmp_path / "subscriptions.parquet")
@@ -115,32 +107,13 @@ def changes() -> pa.Table:
     return pa.table({"id": ["s1", "new", "s2"], "op": ["delete", "upsert", None], "price.hi": [None, 50.0, 10.0]})
 
 
-def test_changes_are_applied_once_and_the_last_of_an_id_counts(tmp_path):
-    with td.open(tmp_path, "offers", SCHEMA) as topic:
-        topic.subscribe_many(subscriptions(10), time=START)
-        table = pa.concat_tables([changes(), pa.table({"id": ["new"], "op": ["delete"]})], promote_options="default")
-        for _ in range(2):
-            assert apply_changes(topic, table, 1_000_000) == []
-            assert len(topic) == 9
-            assert topic.subscription("s2").clauses[0].ranges["price"][1] == 10.0
-        assert len(View.open(tmp_path)) == 9
-        wrong = pa.table({"id": ["x", "y"], "filter": ["price <", "price < 5"]})
-        (refused,) = apply_changes(topic, wrong, 1_000_000, "skip")
-        assert refused["id"] == "x"
-        assert len(topic) == 10
-        raw = pa.table({"key": [b"a", b"b", b"s3", b"c"], "value": [b'{"filter": "price < 9", "k": 2}', b"{", None, b'{"q": 1}']})
-        assert [one["id"] for one in apply_changes(topic, raw, 1_000_000, "skip")] == ["b", "c"]
-        assert topic.subscription("a").k == 2
-        assert len(topic) == 10
-
-
 def test_the_packed_environment_has_what_a_worker_imports(tmp_path):
-    needed = {distribution.name.lower() for distribution in submitting.closure("tidings")}
+    needed = {distribution.name.lower() for distribution in submit.closure("tidings")}
     assert {"numpy", "numba", "llvmlite", "pyarrow", "cql2", "shapely"} <= needed
     assert not {"pyspark", "py4j", "pytest"} & needed
     with tarfile.open(tmp_path / "a.tar", "w") as tar:
-        submitting.add_files(tar, next(d for d in submitting.closure("tidings") if d.name.lower() == "cql2"))
+        submit.add_files(tar, next(d for d in submit.closure("tidings") if d.name.lower() == "cql2"))
         assert any(name.startswith("cql2/") for name in tar.getnames())
-    command = submitting.command(Path("job.toml"), "spark://h:1", ["run.trigger=1 second"], "a:b:1", tmp_path / "tidings-0.tar.gz")
+    command = submit.command(Path("job.toml"), "spark://h:1", ["run.trigger=1 second"], "a:b:1", tmp_path / "tidings-0.tar.gz")
     assert command[1:3] == ["--master", "spark://h:1"]
     assert command[-3:] == ["spark://h:1", "--set", "run.trigger=1 second"]

@@ -7,21 +7,15 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tests.spark.samples import EVENTS, SCHEMA, START, drain, rows_of, subscriptions
+from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, subscriptions
 from tidings.durable.manifest import load_manifest
 from tidings.errors import StorageError, SubscriptionError
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import events_from_arrow, subscriptions_from_arrow
 from tidings.spark import build, follow, match, notify
-from tidings.spark.parts.cells import cut_by, extents, part_folder
+from tidings.spark.parts.cut import cut_by, extents, part_folder
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SPARK
 CUTS = ["place", "price", "hash"]
 FORMS = {
     "residue": "price <= 50 AND price + size > 60",
@@ -87,7 +81,7 @@ def test_parts_answer_as_one_topic(spark, tmp_path, answers, by):
     given, frame = table(), spark.createDataFrame(events()).repartition(2)
     parts = tmp_path / "parts"
     source = spark.createDataFrame(given).repartition(2)
-    assert build(source, parts, "offers", SCHEMA, time=START, partition_by=by, parts=4 if by == "place" else 2) == len(given)
+    assert build(source, parts, "offers", SCHEMA, time=START, part_by=by, parts=4 if by == "place" else 2) == len(given)
     for (k, relaxed), want in answers.items():
         assert rows_of(match(frame, parts, k, relaxed)) == want
         assert want
@@ -104,7 +98,7 @@ def test_filters_and_similarity_in_parts_streaming(spark, tmp_path):
     spark.createDataFrame(bad).repartition(2).write.parquet(str(source))
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     build(spark.createDataFrame(given), whole, "offers", SCHEMA, time=START)
-    build(spark.createDataFrame(given), parts, "offers", SCHEMA, time=START, partition_by="price", parts=3)
+    build(spark.createDataFrame(given), parts, "offers", SCHEMA, time=START, part_by="price", parts=3)
     stream = spark.readStream.schema(form).parquet(str(source))
     drain(match(stream, parts, k=2, corrupt=True), tmp_path / "sink", tmp_path / "checkpoint")
     want = match(spark.read.schema(form).parquet(str(source)), whole, k=2, corrupt=True)
@@ -117,15 +111,15 @@ def test_what_takes_no_parts_says_so(spark, tmp_path):
     source = spark.createDataFrame(table())
     for by, sentence in (("brand", "a Category: a Number"), ("colour", "'hash' or an attribute is accepted")):
         with pytest.raises(SubscriptionError, match=sentence):
-            build(source, tmp_path / "none", "offers", SCHEMA, partition_by=by)
+            build(source, tmp_path / "none", "offers", SCHEMA, part_by=by)
     with pytest.raises(SubscriptionError, match="parts is 0"):
-        build(source, tmp_path / "none", "offers", SCHEMA, partition_by="hash", parts=0)
+        build(source, tmp_path / "none", "offers", SCHEMA, part_by="hash", parts=0)
     twice = source.union(source)
     with pytest.raises(SubscriptionError, match=r"an id stands once|which an earlier row has"):
-        build(twice, tmp_path / "none", "offers", SCHEMA, partition_by="hash", parts=2)
+        build(twice, tmp_path / "none", "offers", SCHEMA, part_by="hash", parts=2)
     assert not list((tmp_path / "none").iterdir())
     folder = tmp_path / "parts"
-    build(source, folder, "offers", SCHEMA, partition_by="hash", parts=2)
+    build(source, folder, "offers", SCHEMA, part_by="hash", parts=2)
     assert load_manifest(part_folder(folder, 0)).topic == "offers"
     frame = spark.createDataFrame(events())
     whole = spark.readStream.schema("id string, op string").parquet(str(tmp_path))

@@ -17,12 +17,13 @@ from tests.spark.samples import EVENTS, SCHEMA, START, rows_of, subscriptions
 from tests.spark.transforms.test_notify import CHANGES, told
 from tidings.durable.manifest_view import view_of
 from tidings.errors import StorageError
-from tidings.spark.frames.matcher import Matcher
+from tidings.spark.frames.match_task import MatchTask
 from tidings.spark.frames.pins import newest
-from tidings.spark.state import window_state
-from tidings.spark.state.notifications import ON_THE_WAY, with_ids
-from tidings.spark.state.shards import ShardPacker, from_bytes
-from tidings.spark.state.window_state import WindowProcessor
+from tidings.spark.state import shard_log, window_processor
+from tidings.spark.state.notification_rows import ON_THE_WAY, with_ids
+from tidings.spark.state.shard_records import ShardPacker
+from tidings.spark.state.state_format import from_bytes
+from tidings.spark.state.window_processor import WindowProcessor
 
 TURNS = 12
 SHUFFLED = [*range(35), *range(45, 60), *range(35, 45), *range(60, 120)]
@@ -57,9 +58,9 @@ class Stream:
         for part in (events.slice(0, len(events) // 2), events.slice(len(events) // 2)):
             for batch in part.combine_chunks().to_batches():
                 pin = newest(self.folder)
-                found = Matcher(self.folder, pin, ranking=True).match(view_of(self.folder, pin.manifest), batch, pin.time)
-                found = found.append_column("shard", pa.array(np.zeros(len(found), np.int32)))
-                packed = ShardPacker(self.folder, pin, 1)(found.to_batches())
+                found = MatchTask(self.folder, pin, ranking=True).match(view_of(self.folder, pin.manifest), batch, pin.time)
+                sharded = [one.append_column("shard", pa.array(np.zeros(len(one), np.int32))) for one in found]
+                packed = ShardPacker(self.folder, pin, 1)(sharded)
                 records += [Row(**row) for one in packed for row in one.to_pylist()]
         return records
 
@@ -80,24 +81,24 @@ def forget_nothing(rng: random.Random, kept: dict) -> None:
 
 def forget_all(rng: random.Random, kept: dict) -> None:
     """Every task runs in a new worker."""
-    window_state._cached.clear()
+    shard_log._copies.clear()
 
 
 def swap(rng: random.Random, kept: dict) -> None:
     """Tasks alternate between workers, so arrays are some steps behind."""
     here = rng.randrange(3)
-    kept[kept.pop("here", 0)] = dict(window_state._cached)
+    kept[kept.pop("here", 0)] = dict(shard_log._copies)
     kept["here"] = here
-    window_state._cached.clear()
-    window_state._cached.update(kept.pop(here, {}))
+    shard_log._copies.clear()
+    shard_log._copies.update(kept.pop(here, {}))
 
 
 @pytest.mark.parametrize("worker", [forget_nothing, forget_all, swap])
 @pytest.mark.parametrize("small", [0, 2_000, 10**9], ids=["always packed", "packed at times", "never packed"])
 def test_any_worker_goes_on_from_the_state(tmp_path, monkeypatch, worker, small):
-    monkeypatch.setattr(window_state, "SMALL", small)
-    monkeypatch.setattr(window_state, "CHUNK", 16)
-    monkeypatch.setattr(window_state, "_cached", {})
+    monkeypatch.setattr(shard_log, "SMALL", small)
+    monkeypatch.setattr(window_processor, "CHUNK", 16)
+    monkeypatch.setattr(shard_log, "_copies", {})
     rng, kept, got, want = random.Random(5), {}, [], []
     with td.open(tmp_path, "offers", SCHEMA) as topic:
         topic.subscribe_many(sample(80), time=START)
@@ -116,7 +117,7 @@ def test_any_worker_goes_on_from_the_state(tmp_path, monkeypatch, worker, small)
 
 def test_a_retry_is_not_taken_twice(tmp_path, monkeypatch):
     """A worker that did a step which was never committed has arrays that the state does not know."""
-    monkeypatch.setattr(window_state, "_cached", {})
+    monkeypatch.setattr(shard_log, "_copies", {})
     with td.open(tmp_path, "offers", SCHEMA) as topic:
         topic.subscribe_many(sample(40), time=START)
         stream = Stream(tmp_path, topic)
@@ -132,7 +133,7 @@ def test_a_retry_is_not_taken_twice(tmp_path, monkeypatch):
 
 def test_by_event_time_the_order_of_arrival_does_not_matter(tmp_path, monkeypatch):
     """Timers tell what the watermark has passed, at its exact instant; what waits is published in order."""
-    monkeypatch.setattr(window_state, "_cached", {})
+    monkeypatch.setattr(shard_log, "_copies", {})
     rng = random.Random(7)
     got = []
     with td.open(tmp_path, "offers", SCHEMA) as topic:
@@ -146,7 +147,7 @@ def test_by_event_time_the_order_of_arrival_does_not_matter(tmp_path, monkeypatc
             part = EVENTS.take(pa.array(arrival[number * 10 : number * 10 + 10]))
             got += rows_of(stream.turn(part))
             if number % 4 == 2:
-                window_state._cached.clear()
+                shard_log._copies.clear()
             seen = pc.max(EVENTS.take(pa.array(arrival[: number * 10 + 10]))["time"]).cast(pa.int64()).as_py()
             mark = seen // 1000 - 10_000
             if mark > stream.tester._currentWatermarkMs and mark > begin - 10_000:
@@ -159,7 +160,7 @@ def test_by_event_time_the_order_of_arrival_does_not_matter(tmp_path, monkeypatc
 
 def test_what_comes_after_the_watermark_has_passed_it_is_told_at_the_watermark(tmp_path, monkeypatch):
     """It competes with its own time: in a window that has ended for it, nobody hears of it."""
-    monkeypatch.setattr(window_state, "_cached", {})
+    monkeypatch.setattr(shard_log, "_copies", {})
     times = EVENTS["time"].cast(pa.int64()).to_numpy()
     with td.open(tmp_path, "offers", SCHEMA) as topic:
         topic.subscribe("long", "price >= 0", k=200, window="1 hour", time=START)
@@ -177,7 +178,7 @@ def test_what_comes_after_the_watermark_has_passed_it_is_told_at_the_watermark(t
 
 
 def test_a_checkpoint_keeps_its_shards_and_its_delay(tmp_path, monkeypatch):
-    monkeypatch.setattr(window_state, "_cached", {})
+    monkeypatch.setattr(shard_log, "_copies", {})
     with td.open(tmp_path, "offers", SCHEMA) as topic:
         topic.subscribe_many(sample(10), time=START)
         stream = Stream(tmp_path, topic)
@@ -188,3 +189,20 @@ def test_a_checkpoint_keeps_its_shards_and_its_delay(tmp_path, monkeypatch):
         stream.processor.shards, stream.processor.waits = 1, True
         with pytest.raises(StorageError, match="made without a delay"):
             stream.turn(EVENTS.slice(10, 10))
+
+
+def test_state_that_was_written_without_a_version_is_read(tmp_path, monkeypatch):
+    """Then the head was flat; log and chunks were what they are."""
+    monkeypatch.setattr(shard_log, "_copies", {})
+    monkeypatch.setattr(shard_log, "SMALL", 2_000)
+    with td.open(tmp_path, "offers", SCHEMA) as topic:
+        topic.subscribe_many(sample(40), time=START)
+        stream = Stream(tmp_path, topic)
+        for first in range(0, 120, 20):
+            part = EVENTS.slice(first, 20)
+            assert rows_of(stream.turn(part)) == told(topic.publish_batch(part))
+            head = json.loads(stream.tester.peekValueState("head", 0)[0])
+            assert head.pop("format") == 2
+            facts = head.pop("facts")
+            stream.tester.updateValueState("head", 0, (json.dumps(head | facts),))
+            shard_log._copies.clear()

@@ -9,19 +9,13 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tests.spark.samples import START, drain, rows_of
+from tests.spark.samples import SPARK, START, drain, rows_of
+from tidings.durable.manifest_view import view_of
 from tidings.errors import EventError, SchemaError
 from tidings.spark import board
 from tidings.spark.state.shard_boards import ShardBoards
-from tidings.spark.transforms import boarding
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SPARK
 SCHEMA = td.Schema({"size": td.Number(0, 100), "rent": td.Number(), "kind": td.Category()})
 TURNS, EACH = 4, 40
 
@@ -117,7 +111,7 @@ def test_streaming_with_changes_in_between_equals_the_embedded_engine(spark, fla
 
 def test_boards_go_on_from_the_objects_alone(flats):
     """Made anew between any two batches, from what `changes` wrote, they tell the same."""
-    view = boarding.view_of(flats.folder, 1)
+    view = view_of(flats.folder, 1)
     kept, objects = ShardBoards(view, 0, 2), {}
     for turn in range(TURNS):
         part = UPDATES.slice(turn * EACH, EACH)

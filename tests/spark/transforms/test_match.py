@@ -11,20 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidings as td
-from tests.spark.samples import EVENTS, SCHEMA, START, drain, rows_of, subscriptions
-from tidings.durable.manifest_view import View
+from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, subscriptions
+from tidings.durable.manifest_view import View, view_of
 from tidings.errors import SchemaError, StorageError, SubscriptionError
 from tidings.spark import build, match
+from tidings.spark.frames import arrow_stage, match_task
+from tidings.spark.frames.match_task import MatchTask
 from tidings.spark.frames.parquet_files import given_by, shares
-from tidings.spark.frames.pins import pinned
+from tidings.spark.frames.pins import newest, pinned
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SPARK
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +52,7 @@ def test_workers_read_parquet_files_themselves(spark, topic, tmp_path, monkeypat
     assert [share.row_groups for share in shares(given_by(tmp_path))] == [[0, 1], [2, 3], [4], [0]]
     assert rows_of(match(tmp_path, topic.folder, k=3)) == rows_of(topic.match_batch(events, k=3))
     assert rows_of(match(tmp_path / "1.parquet", topic.folder)) == rows_of(topic.match_batch(events.slice(70)))
-    pq.write_table(events.rename_columns({"brand": "colour"}), tmp_path / "2.parquet")
-    with pytest.raises(SchemaError, match="column 'colour' is unknown"):
-        match(tmp_path / "2.parquet", topic.folder)
+    pq.write_table(events.append_column("colour", pa.array(["red"] * len(events))), tmp_path / "2.parquet")
     with pytest.raises(StorageError, match=r"2\.parquet has other columns than .*0\.parquet"):
         match(tmp_path, topic.folder)
     with pytest.raises(StorageError, match="nothing has no Parquet files"):
@@ -151,10 +145,67 @@ def test_mistakes_are_said_in_one_sentence(spark, topic, tmp_path):
     events = spark.createDataFrame(EVENTS)
     with pytest.raises(StorageError, match=r"holds no manifest\.json"):
         match(events, tmp_path)
-    with pytest.raises(SchemaError, match="column 'colour' is unknown"):
-        match(events.withColumnRenamed("brand", "colour"), topic.folder)
     with pytest.raises(SchemaError, match="price"):
         match(events.withColumn("price", events.brand), topic.folder)
+    with pytest.raises(SchemaError, match="events have no column 'id'"):
+        match(events.drop("id"), topic.folder)
+    with pytest.raises(SchemaError, match="events have id, colour: at least one attribute is accepted, of price"):
+        match(events.selectExpr("id", "brand AS colour"), topic.folder)
+    with pytest.raises(SchemaError, match="carry has 'colour': a column of the events is accepted"):
+        match(events, topic.folder, carry=["colour"])
+    with pytest.raises(SchemaError, match="carry has 'score', which matches have"):
+        match(events.selectExpr("*", "1 AS score"), topic.folder, carry=["score"])
+
+
+@pytest.mark.parametrize("form", ["frame", "files"])
+@pytest.mark.parametrize("asked", [{}, {"k": 2}, {"ranking": True}])
+def test_other_columns_are_ignored_or_carried(spark, topic, tmp_path, form, asked):
+    wide = EVENTS.append_column("region", pa.array([{"name": f"r{i}"} for i in range(len(EVENTS))])).append_column(
+        "a.b", pa.array([f"x{i}" for i in range(len(EVENTS))])
+    )
+    pq.write_table(wide, tmp_path / "wide.parquet")
+    source = tmp_path / "wide.parquet" if form == "files" else spark.createDataFrame(wide).repartition(3)
+    plain = match(spark.createDataFrame(EVENTS), topic.folder, **asked)
+    assert plain.columns == match(source, topic.folder, **asked).columns
+    got = match(source, topic.folder, carry=["a.b", "region", "price"], **asked).toArrow()
+    assert rows_of(got.drop_columns(["a.b", "region", "price"])) == rows_of(plain)
+    assert got.column_names[-3:] == ["a.b", "region", "price"]
+    number = {id: i for i, id in enumerate(EVENTS["id"].to_pylist())}
+    for row in got.to_pylist():
+        i = number[row["event"]]
+        assert (row["a.b"], row["region"], row["price"]) == (f"x{i}", {"name": f"r{i}"}, EVENTS["price"][i].as_py())
+
+
+def test_an_event_without_an_id_is_refused(spark, topic):
+    ids = pa.array([None, *EVENTS["id"].to_pylist()[1:]])
+    frame = spark.createDataFrame(EVENTS.set_column(0, "id", ids))
+    with pytest.raises(Exception, match="id is null: an event on Spark has an id"):
+        match(frame, topic.folder).collect()
+    got = match(frame, topic.folder, corrupt=True, carry=["brand"])
+    (refused,) = got.where("_corrupt IS NOT NULL").collect()
+    assert (refused.event, refused.brand) == (None, EVENTS["brand"][0].as_py())
+    want = match(spark.createDataFrame(EVENTS.slice(1)), topic.folder)
+    assert rows_of(got.where("_corrupt IS NULL").drop("_corrupt", "brand")) == rows_of(want)
+
+
+@pytest.mark.parametrize("ranking", [False, True])
+def test_few_rows_are_held_at_once(topic, monkeypatch, ranking):
+    """However many an event matches: the slices follow what the last one gave, and all together give the answer."""
+    pin = newest(topic.folder)
+    view = view_of(topic.folder, pin.manifest)
+    task = MatchTask(topic.folder, pin, ranking=ranking)
+    (batch,) = EVENTS.combine_chunks().to_batches()
+    whole = pa.Table.from_batches(task.match(view, batch, pin.time))
+    most, held = 300, []
+    monkeypatch.setattr(arrow_stage, "HELD_ROWS", most)
+    monkeypatch.setattr(match_task, "_at_once", {})
+    monkeypatch.setattr(match_task, "FIRST", 1)
+    monkeypatch.setattr(View, "match", lambda *a, real=View.match, **b: held.append(real(*a, **b)) or held[-1])
+    cut = pa.Table.from_batches(task.match(view, batch, pin.time))
+    assert rows_of(cut.drop_columns(["expires"] if ranking else [])) == rows_of(whole.drop_columns(["expires"] if ranking else []))
+    assert len(whole) > 5 * most
+    assert max(map(len, held)) < 2 * most
+    assert len(held) < len(EVENTS) / 2, "and they grow"
 
 
 def test_a_damaged_segment_stops_the_query(spark, tmp_path):

@@ -11,17 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidings as td
-from tests.spark.samples import EVENTS, SCHEMA, START, drain, rows_of, subscriptions
-from tidings.errors import EventError
+from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, subscriptions
+from tidings.errors import EventError, StorageError
 from tidings.spark import match, notify
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SPARK
 CHANGES = [
     lambda topic, at: topic.unsubscribe("s9"),
     lambda topic, at: topic.subscribe("s10", "price <= 80", k=2, window="25 s", by="-price", time=at),
@@ -96,6 +90,25 @@ def test_streaming_by_event_time_equals_a_replay_in_order(spark, tmp_path):
         want = told([*topic.publish_batch(EVENTS), *topic.advance(end - timedelta(seconds=15))])
     got = [row for row in rows_of(spark.read.parquet(str(tmp_path / "sink"))) if row[2] != "last"]
     assert got == want
+
+
+def test_in_foreach_batch_it_would_forget_and_is_refused(spark, tmp_path):
+    source, form = tmp_path / "events", spark.createDataFrame(EVENTS).schema
+    spark.createDataFrame(EVENTS).write.parquet(str(source))
+    said = []
+
+    def ask(frame, batch):
+        with pytest.raises(StorageError, match="notify in foreachBatch forgets its windows with every batch") as told:
+            notify(match(frame, topic.folder, ranking=True), topic.folder)
+        said.append(told.value)
+
+    with td.open(tmp_path / "offers", "offers", SCHEMA) as topic:
+        topic.subscribe_many(subscriptions(20), time=START)
+        topic.flush()
+        stream = spark.readStream.schema(form).parquet(str(source)).writeStream.foreachBatch(ask)
+        stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
+        assert len(said) == 1
+        assert rows_of(notify(match(spark.createDataFrame(EVENTS), topic.folder, ranking=True), topic.folder))
 
 
 def test_matches_without_their_ranking_are_refused(spark, tmp_path):

@@ -8,18 +8,12 @@ import shutil
 import pytest
 
 import tidings as td
-from tests.spark.samples import EVENTS, SCHEMA, START, drain, rows_of, subscriptions
+from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, subscriptions
 from tidings.durable.manifest import _checksum, load_manifest
 from tidings.errors import StorageError
 from tidings.spark import match
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SPARK
 
 
 class Stream:

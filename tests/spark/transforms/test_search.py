@@ -6,18 +6,12 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
-from tests.spark.samples import EVENTS, SCHEMA, START, drain, rows_of, subscriptions
+from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, subscriptions
 from tidings.errors import EventError, SchemaError, StorageError, SubscriptionError
 from tidings.model.door.subscription import make_subscription
 from tidings.spark import search
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SPARK
 LATER = "2026-01-01T00:01:00Z"
 FILTERS = [
     "price <= 40 AND brand IN ('b1', 'b2')",

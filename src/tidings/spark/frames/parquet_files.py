@@ -8,7 +8,7 @@ through the JVM. A task takes whole row groups, until they have TASK_ROWS rows, 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -17,11 +17,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.errors import StorageError
-from tidings.spark.frames.columns import Batches, frame_form, map_arrow, spark_type
+from tidings.spark.frames.arrow_stage import OUT_ROWS, Batches, Columns, Stage, frame_form, map_arrow, spark_type
 
 TASK_ROWS = 500_000
-BATCH = 100_000
-
 
 Given: TypeAlias = DataFrame | list[Path]
 """Rows of Spark's, or the files that have them."""
@@ -62,12 +60,7 @@ def frame_of(given: Given) -> DataFrame:
     return given if isinstance(given, DataFrame) else SparkSession.active().read.parquet(*map(str, given))
 
 
-def map_given(
-    given: Given,
-    work: Callable[[Batches], Iterator[pa.RecordBatch]],
-    columns: dict[str, pa.DataType],
-    only: list[str] | None = None,
-) -> DataFrame:
+def map_given(given: Given, work: Stage, columns: Columns, only: list[str] | None = None) -> DataFrame:
     """What `work` makes of the rows, or of `only` some columns of them."""
     if isinstance(given, DataFrame):
         return map_arrow(given if only is None else given.select(*(f"`{name}`" for name in only)), work, columns)
@@ -77,7 +70,7 @@ def map_given(
         for batch in numbers:
             for number in batch["id"].to_pylist():
                 with pq.ParquetFile(tasks[number].file, memory_map=True) as file:
-                    yield from file.iter_batches(BATCH, tasks[number].row_groups, only, use_threads=False)
+                    yield from file.iter_batches(OUT_ROWS, tasks[number].row_groups, only, use_threads=False)
 
     frame = SparkSession.active().range(0, len(tasks), 1, max(len(tasks), 1))
     return frame.mapInArrow(lambda numbers: work(read(numbers)), spark_type(columns))

@@ -1,4 +1,4 @@
-"""Which manifest a task reads: one for a whole micro-batch, the same when any part of it runs again.
+"""Which manifest a task reads: one for a whole micro-batch, the same when any of it runs again.
 
 A batch DataFrame names its manifest when it is made. A micro-batch has no such moment on the driver, since a transform is planned
 once and runs many times, so its tasks agree through the topic's folder: the first to come writes
@@ -30,7 +30,7 @@ from tidings.model.values.times import parse_time
 
 PINS_KEPT = 4
 PARTS = "parts.json"
-"""The file that says a folder holds a topic in parts (`partitions`)."""
+"""The file that says a folder holds a topic in parts (`parts.cut`)."""
 
 
 class Pin(NamedTuple):
@@ -48,11 +48,13 @@ def newest(folder: Path) -> Pin:
     return Pin(load_manifest(folder).number, instant())
 
 
+def is_in_parts(folder: Path) -> bool:
+    return (folder / PARTS).exists()
+
+
 def refuse_parts(folder: Path) -> None:
-    if (folder / PARTS).exists():
-        raise StorageError(
-            f"{folder} holds a topic in parts: match and parse take it, all else takes one built without partition_by"
-        )
+    if is_in_parts(folder):
+        raise StorageError(f"{folder} holds a topic in parts: match and parse take it, all else takes one built without part_by")
 
 
 def current(folder: Path, otherwise: Pin) -> Pin:

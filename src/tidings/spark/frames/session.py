@@ -7,7 +7,8 @@ import sys
 import warnings
 from collections.abc import Mapping
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
 
 from tidings.errors import StorageError
 
@@ -21,7 +22,11 @@ NO_LIMIT = str(2**31 - 1)
 """Of bytes in an Arrow batch. Under any other Spark adds up the sizes of all columns after each row; rows are limited anyway."""
 MOSTLY_DISTINCT = ("event", "subscription")
 """Columns of ids: a Parquet dictionary of them outgrows its page, and looking each one up costs half of writing a match."""
+PATIENCE = "120s"
+"""For a Python worker to make itself known: under load it takes longer than Spark's 15 seconds to import NumPy, Arrow and pandas.
+The worker that a stateful query starts first has ten seconds whatever is set; `runner` starts such a query again."""
 SETTINGS = {
+    "spark.python.authenticate.socketTimeout": PATIENCE,
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -57,7 +62,10 @@ def session(name: str = "tidings", master: str = "local[*]", settings: Mapping[s
     return builder.getOrCreate()
 
 
-def need_rocksdb(spark: SparkSession, what: str) -> None:
-    """Refuse a session that cannot keep `what` as state."""
-    if spark.conf.get(PROVIDER, None) != STATE_STORE:
+def need_state(frame: DataFrame, transform: str, what: str) -> None:
+    """Refuse a session, or a place, in which `transform` cannot keep `what` from one micro-batch to the next."""
+    spark = frame.sparkSession
+    if frame.isStreaming and spark.conf.get(PROVIDER, None) != STATE_STORE:
         raise StorageError(f"{PROVIDER} is {spark.conf.get(PROVIDER, None)}: {what} as Spark state need {STATE_STORE}")
+    if not frame.isStreaming and not is_remote() and spark.sparkContext.getLocalProperty("sql.streaming.queryId"):
+        raise StorageError(f"{transform} in foreachBatch forgets its {what} with every batch: give it the stream itself")

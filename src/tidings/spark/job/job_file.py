@@ -10,7 +10,7 @@ key = "sku"                              only for a keyed topic
 format = "parquet"
 options = { path = "data/subscriptions.parquet" }
 
-[changes]                                any streaming source, applied while the job runs
+[changes]                                any streaming source, applied while the job runs; `seq` or `time` orders those of one id
 format = "parquet"
 options = { path = "data/changes" }
 
@@ -61,7 +61,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicPart:
+class TopicTable:
     path: str
     name: str | None = None
     schema: dict[str, Any] | None = None
@@ -88,7 +88,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    topic: TopicPart
+    topic: TopicTable
     events: Source
     sink: Source
     run: Run
@@ -112,8 +112,8 @@ class Job:
         return {"processingTime": text}
 
 
-PARTS: dict[str, type] = {
-    "topic": TopicPart,
+TABLES: dict[str, type] = {
+    "topic": TopicTable,
     "events": Source,
     "sink": Source,
     "run": Run,
@@ -157,12 +157,12 @@ def _typed(text: str) -> Any:
 
 def job_of(spec: Mapping[str, Any]) -> Job:
     for name in spec:
-        if name not in PARTS:
-            raise JobError(f"[{name}] is unknown: a job has {', '.join(f'[{part}]' for part in PARTS)}")
+        if name not in TABLES:
+            raise JobError(f"[{name}] is unknown: a job has {', '.join(f'[{table}]' for table in TABLES)}")
     for name in ("topic", "events", "sink", "run"):
         if name not in spec:
             raise JobError(f"[{name}] is missing: a job has at least [topic], [events], [sink] and [run]")
-    job = Job(**{name: _part(name, PARTS[name], given) for name, given in spec.items()})
+    job = Job(**{name: _table(name, TABLES[name], given) for name, given in spec.items()})
     if job.answer.kind not in ("notify", "match"):
         raise JobError(f"answer.kind is {job.answer.kind!r}: 'notify' or 'match' is accepted")
     if job.events.value not in (None, "json"):
@@ -170,7 +170,7 @@ def job_of(spec: Mapping[str, Any]) -> Job:
     return job
 
 
-def _part(name: str, kind: type, given: Any) -> Any:
+def _table(name: str, kind: type, given: Any) -> Any:
     known = {f.name: f for f in fields(kind)}
     if not isinstance(given, Mapping):
         raise JobError(f"{name} is {given!r}: a table [{name}] is accepted")

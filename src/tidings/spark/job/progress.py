@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    SourceProgress,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
 from rich.table import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
+    """A micro-batch, or several together (`Progress.total`)."""
+
     number: int
-    started: str
-    seconds: float
-    events: int
-    matches: int
-    notifications: int
-    refused: int
-    state_rows: int
-    state_bytes: int
-    lag: str
+    seconds: float = 0.0
+    events: int = 0
+    matches: int = 0
+    notifications: int = 0
+    refused: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    lag: str = ""
+
+    def rate(self, count: int) -> float:
+        """A second of the batch's own time."""
+        return count / self.seconds if self.seconds else 0.0
 
 
 @dataclass
@@ -31,7 +42,7 @@ class Progress:
 
     batches: dict[int, Batch] = field(default_factory=dict)
 
-    def take(self, report: Any) -> None:
+    def take(self, report: StreamingQueryProgress) -> None:
         """A micro-batch without events counts if it told somebody: what a timer brought."""
         batch = batch_of(report)
         if batch.events or batch.notifications:
@@ -41,13 +52,11 @@ class Progress:
     def all(self) -> list[Batch]:
         return [self.batches[number] for number in sorted(self.batches)]
 
-    def total(self, value: Callable[[Batch], float]) -> float:
-        return sum(value(batch) for batch in self.batches.values())
-
-    def rate(self, value: Callable[[Batch], float]) -> float:
-        """A second of the batches' own time."""
-        seconds = self.total(lambda batch: batch.seconds)
-        return self.total(value) / seconds if seconds else 0.0
+    @property
+    def total(self) -> Batch:
+        """Their sums; `number` counts them."""
+        names = ("seconds", "events", "matches", "notifications", "refused")
+        return Batch(len(self.batches), *(sum(getattr(batch, name) for batch in self.all) for name in names))
 
 
 class Listener(StreamingQueryListener):  # type: ignore[misc]
@@ -62,7 +71,12 @@ class Listener(StreamingQueryListener):  # type: ignore[misc]
         self.finished = 0
         self.ended = threading.Event()
         self._query = ""
-        self._before: list[Any] = []
+        self._before: list[StreamingQueryProgress] = []
+
+    def hear(self, seconds: float) -> None:
+        """Wait so long for news, or until there are any."""
+        self.news.wait(seconds)
+        self.news.clear()
 
     def listen_to(self, query: str) -> None:
         """Spark may have told of the query before its id was known here."""
@@ -71,18 +85,18 @@ class Listener(StreamingQueryListener):  # type: ignore[misc]
         for report in before:
             self._take(report)
 
-    def onQueryStarted(self, event: Any) -> None:
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
         pass
 
-    def onQueryProgress(self, event: Any) -> None:
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
         self._take(event.progress)
 
-    def onQueryTerminated(self, event: Any) -> None:
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         if str(event.id) == self._query:
             self.ended.set()
             self.news.set()
 
-    def _take(self, report: Any) -> None:
+    def _take(self, report: StreamingQueryProgress) -> None:
         if not self._query:
             self._before.append(report)
         elif str(report["id"]) == self._query:
@@ -91,12 +105,11 @@ class Listener(StreamingQueryListener):  # type: ignore[misc]
             self.news.set()
 
 
-def batch_of(report: Any) -> Batch:
+def batch_of(report: StreamingQueryProgress) -> Batch:
     observed = report["observedMetrics"]
     matched, told = (observed[name].asDict() if name in observed else {} for name in ("matched", "told"))
     return Batch(
         number=report["batchId"],
-        started=report["timestamp"],
         seconds=report["durationMs"]["triggerExecution"] / 1000,
         events=report["numInputRows"],
         matches=matched.get("matches") or 0,
@@ -108,7 +121,7 @@ def batch_of(report: Any) -> Batch:
     )
 
 
-def _lag(sources: Sequence[Any]) -> str:
+def _lag(sources: Sequence[SourceProgress]) -> str:
     """What waits at the source, as far as it says: offsets for Kafka, files for files."""
     for source in sources:
         metrics = source.get("metrics") or {}
@@ -125,31 +138,13 @@ def shown(progress: Progress, last: int = 12) -> Table:
     for name in ("batch", "seconds", "events/s", "matches/s", "notifications", "refused", "state rows", "state MB", "lag"):
         table.add_column(name, justify="right")
     for batch in progress.all[-last:]:
-        table.add_row(*_cells(str(batch.number), batch))
+        state = (f"{batch.state_rows:,}", f"{batch.state_bytes / 1e6:,.0f}", batch.lag)
+        table.add_row(str(batch.number), *_figures(batch), *state)
     table.add_section()
-    table.add_row(
-        f"{len(progress.batches)} in all",
-        f"{progress.total(lambda b: b.seconds):.1f}",
-        f"{progress.rate(lambda b: b.events):,.0f}",
-        f"{progress.rate(lambda b: b.matches):,.0f}",
-        f"{progress.total(lambda b: b.notifications):,.0f}",
-        f"{progress.total(lambda b: b.refused):,.0f}",
-        "",
-        "",
-        "",
-    )
+    table.add_row(f"{len(progress.batches)} in all", *_figures(progress.total), "", "", "")
     return table
 
 
-def _cells(name: str, batch: Batch) -> list[str]:
-    rates = (f"{count / batch.seconds:,.0f}" for count in (batch.events, batch.matches))
-    return [
-        name,
-        f"{batch.seconds:.2f}",
-        *rates,
-        f"{batch.notifications:,}",
-        str(batch.refused),
-        f"{batch.state_rows:,}",
-        f"{batch.state_bytes / 1e6:,.0f}",
-        batch.lag,
-    ]
+def _figures(batch: Batch) -> list[str]:
+    rates = [f"{batch.rate(count):,.0f}" for count in (batch.events, batch.matches)]
+    return [f"{batch.seconds:.2f}", *rates, f"{batch.notifications:,}", f"{batch.refused:,}"]

@@ -43,21 +43,20 @@ class Report:
     places: pa.Table | None
 
     def figures(self) -> list[tuple[str, str]]:
-        progress = self.progress
-        seconds = np.array([batch.seconds for batch in progress.all] or [0.0])
-        return [
-            ("subscriptions", f"{self.subscriptions:,}"),
-            ("events", f"{progress.total(lambda b: b.events):,.0f}"),
-            ("matches", f"{progress.total(lambda b: b.matches):,.0f}"),
-            ("notifications", f"{progress.total(lambda b: b.notifications):,.0f}"),
-            ("refused events", f"{progress.total(lambda b: b.refused):,.0f}"),
-            ("micro-batches", f"{len(progress.batches)}"),
-            ("events a second, within batches", f"{progress.rate(lambda b: b.events):,.0f}"),
-            ("matches a second, within batches", f"{progress.rate(lambda b: b.matches):,.0f}"),
-            ("micro-batch, median", f"{np.median(seconds):.2f} s"),
-            ("micro-batch, slowest", f"{seconds.max():.2f} s"),
-            ("the whole run", f"{self.seconds:.1f} s"),
-        ]
+        total = self.progress.total
+        seconds = np.array([batch.seconds for batch in self.progress.all] or [0.0])
+        counts = {
+            "subscriptions": self.subscriptions,
+            "events": total.events,
+            "matches": total.matches,
+            "notifications": total.notifications,
+            "refused events": total.refused,
+            "micro-batches": total.number,
+            "events a second, within batches": round(total.rate(total.events)),
+            "matches a second, within batches": round(total.rate(total.matches)),
+        }
+        times = {"micro-batch, median": np.median(seconds), "micro-batch, slowest": seconds.max(), "the whole run": self.seconds}
+        return [(name, f"{n:,}") for name, n in counts.items()] + [(name, f"{n:.2f} s") for name, n in times.items()]
 
     def table(self) -> Table:
         table = Table(title=f"topic {self.topic}", title_justify="left", show_header=False)
@@ -76,21 +75,19 @@ def write_report(path: Path, report: Report) -> None:
 def page(report: Report) -> str:
     batches = report.progress.all
     rows = "".join(f"<tr><td>{html.escape(name)}</td><td>{figure}</td></tr>" for name, figure in report.figures())
-    parts = [
+    sections = [
         f"<h1>{html.escape(report.topic)}</h1><p>A run of the tidings pipeline.</p><table>{rows}</table>",
-        section("Throughput", "Events a second in each micro-batch.", bars([b.events / b.seconds for b in batches])),
+        section("Throughput", "Events a second in each micro-batch.", bars([b.rate(b.events) for b in batches])),
         section(
-            "Latency",
-            "How many micro-batches took so many seconds or more, up to the next bar.",
-            histogram([b.seconds for b in batches]),
+            "Latency", "How many micro-batches took so long or longer, up to the next bar.", histogram([b.seconds for b in batches])
         ),
     ]
     if report.top:
-        parts.append(section("Most notified", "Subscriptions with the most rows at the sink.", ranking(report.top)))
+        sections.append(section("Most notified", "Subscriptions with the most rows at the sink.", ranking(report.top)))
     if report.places is not None and len(report.places):
         drawn = world(report.view, report.places)
-        parts.append(section("Where", "Events as points; the places of some subscriptions as boxes.", drawn))
-    body = "\n".join(parts)
+        sections.append(section("Where", "Events as points; the places of some subscriptions as boxes.", drawn))
+    body = "\n".join(sections)
     head = f'<meta charset="utf-8"><title>{html.escape(report.topic)}</title><style>{STYLE}</style>'
     return f'<!doctype html><html lang="en">{head}{body}</html>\n'
 
@@ -126,8 +123,6 @@ def bars(values: Sequence[float], labels: Sequence[str] | None = None) -> str:
 
 
 def histogram(seconds: Sequence[float]) -> str:
-    if not seconds:
-        return "<p>Nothing ran.</p>"
     counts, edges = np.histogram(seconds, bins=min(20, max(5, len(seconds) // 2)))
     return bars(counts.tolist(), [f"{edge:.2g} s" for edge in edges[:-1]])
 

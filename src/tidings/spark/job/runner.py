@@ -28,15 +28,17 @@ from tidings.spark.frames.session import session
 from tidings.spark.job.job_file import Job, JobError, Source
 from tidings.spark.job.progress import Listener, Progress, shown
 from tidings.spark.job.report import Report, write_report
-from tidings.spark.transforms.building import build
-from tidings.spark.transforms.events import parse
-from tidings.spark.transforms.following import follow
-from tidings.spark.transforms.matching import match
-from tidings.spark.transforms.notifying import notify
+from tidings.spark.transforms.build import build
+from tidings.spark.transforms.follow import follow
+from tidings.spark.transforms.match import match
+from tidings.spark.transforms.notify import notify
+from tidings.spark.transforms.parse import parse
 
 POLL = 0.3
 LAST_WORDS = 10.0
 """Seconds to wait for the last report of a query that has ended."""
+STARTS = 3
+SLOW_WORKER = "Python worker failed to connect back"
 
 
 @dataclass
@@ -135,17 +137,29 @@ def launch(spark: SparkSession, job: Job) -> Running:
     """Start the job's main query, and listen to it."""
     listener = Listener()
     spark.streams.addListener(listener)
-    main = write(answers(events_of(spark, job), job), job.sink, Path(job.run.checkpoint) / "answers", job.trigger)
+    main = start_main(spark, job)
     listener.listen_to(str(main.id))
     return Running(job, main, listener)
 
 
+def start_main(spark: SparkSession, job: Job) -> StreamingQuery:
+    return write(answers(events_of(spark, job), job), job.sink, Path(job.run.checkpoint) / "answers", job.trigger)
+
+
+def await_first_batch(spark: SparkSession, running: Running) -> None:
+    """Start the main query again if its first Python worker was slow: Spark gives it ten seconds, which no setting changes."""
+    for _ in range(STARTS):
+        while running.main.isActive and not running.progress.batches:
+            running.listener.hear(POLL)
+        if SLOW_WORKER not in str(running.main.exception()):
+            break
+        running.main = start_main(spark, running.job)
+
+
 def launch_others(spark: SparkSession, running: Running) -> None:
-    """Start the queries beside it, once its first micro-batch has Spark's new Python workers running: they have but ten seconds."""
+    """Start the queries beside it, once its first micro-batch has Spark's new Python workers running."""
     job, checkpoint = running.job, Path(running.job.run.checkpoint)
-    while running.main.isActive and not running.progress.batches:
-        running.listener.news.wait(POLL)
-        running.listener.news.clear()
+    await_first_batch(spark, running)
     if job.changes is not None:
         changes = read(spark, job.changes, streaming=True)
         running.others.append(follow(changes, job.topic.path, checkpoint / "changes", on_error="skip", trigger=job.trigger))
@@ -170,16 +184,14 @@ def watch(running: Running, console: Console) -> None:
     with Live(shown(running.progress), console=console, refresh_per_second=4, transient=not console.is_terminal) as live:
         try:
             while running.main.isActive:
-                listener.news.wait(POLL)
-                listener.news.clear()
+                listener.hear(POLL)
                 raise_failures(running)
                 live.update(shown(running.progress))
         except KeyboardInterrupt:
             console.print("stopping after the running micro-batch")
             finished = listener.finished
             while running.main.isActive and running.main.status["isTriggerActive"] and listener.finished == finished:
-                listener.news.wait(POLL)
-                listener.news.clear()
+                listener.hear(POLL)
             running.main.stop()
         listener.ended.wait(LAST_WORDS)
         live.update(shown(running.progress))

@@ -24,10 +24,12 @@ from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_from_record, event_to_record
 from tidings.model.door.subscription import Subscription, to_record
 from tidings.model.filter.clause import Values
-from tidings.spark.state.shards import shard_of
+from tidings.spark.frames.id_hash import spread
 from tidings.topic.publisher import Publisher
 
 Record = dict[str, Any]
+Objects = dict[str, Record | None]
+"""By id; None for one that is gone."""
 
 
 class ShardBoards:
@@ -36,7 +38,7 @@ class ShardBoards:
         self.shard, self.shards = shard, shards
         self.publisher = Publisher(view.schema, view.key, self._matching)
         self._watchers: dict[str, Record] = {}
-        self._changed: dict[str, Record | None] = {}
+        self._changed: Objects = {}
         self._ends: dict[str, int] = {}
         for subscription in self.mine(view):
             self._watch(subscription, 0)
@@ -50,6 +52,13 @@ class ShardBoards:
         made.replace(events, clock or 0)
         made.changes()
         return made
+
+    def repeat(self, view: View, objects: Objects, clock: int) -> None:
+        """Do again what some batches did, together: the watchers of `view`, and these objects changed."""
+        self.follow(view)
+        gone = [Event(id, {}, deleted=True) for id, record in objects.items() if record is None]
+        self.replace(gone + [event_from_record(view.schema, record) for record in objects.values() if record is not None], clock)
+        self.changes()
 
     @property
     def clock(self) -> int | None:
@@ -77,7 +86,7 @@ class ShardBoards:
         for file, segment in view.files.items():
             if known is None or file not in known.files:
                 live = segment.live(view.manifest.seq)
-                shard = shard_of(segment.ids(live), self.shards)
+                shard = spread(segment.ids(live), self.shards)
                 for ordinal in live[shard == self.shard].tolist():
                     yield segment.subscription(ordinal)
 
@@ -101,7 +110,7 @@ class ShardBoards:
             notes += self.replace(list(group), at)
         return notes
 
-    def changes(self) -> dict[str, Record | None]:
+    def changes(self) -> Objects:
         """The objects that changed since last asked, None for those that are gone."""
         changed, self._changed = self._changed, {}
         return changed

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from tidings.durable.manifest_view import View
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.model.values.window import parse_window
-from tidings.spark.state.notifications import notification_table
-from tidings.spark.state.shards import from_bytes
-from tidings.spark.state.turns import NOTHING, Publications, Turn, bundle, joined, numbers, parts, publications, split, unbundle
+from tidings.spark.state.notification_rows import notification_table
+from tidings.spark.state.state_format import bundle, from_bytes, unbundle
+from tidings.spark.state.window_steps import NOTHING, Publications, WindowStep, joined, numbers, publications, split, tables_of
 from tidings.windows.memory import ALL, CANDIDATE, EVENT, LIST, NEVER, Records, padded
 from tidings.windows.ranked_lists import WHY, EntryColumns
 from tidings.windows.slot_windows import Lists, Saved, SlotWindows
@@ -52,15 +52,15 @@ class ShardWindows:
         self.manifest = 0
         self.pending: Publications | None = NOTHING if waits else None
 
-    def take(self, view: View, bodies: Iterable[bytes], clock: int) -> tuple[Turn, pa.Table]:
+    def take(self, view: View, bodies: Iterable[bytes], clock: int) -> tuple[WindowStep, pa.Table]:
         """A batch: what it does to the shard, and whom it notifies."""
         gone = self._outdated(view)
         self._forget(gone)
         self.manifest = view.manifest.number
         tables = [from_bytes(body) for body in bodies if body]
         if not tables:
-            turn = Turn(clock, self.manifest, gone, NEWCOMERS.empty_table(), NOTHING)
-            return turn, self._table(*self._publish(turn))
+            step = WindowStep(clock, self.manifest, gone, NEWCOMERS.empty_table(), NOTHING)
+            return step, self._table(*self._publish(step))
         rows = pa.concat_tables(tables).combine_chunks()
         coded = rows["subscription"].combine_chunks().dictionary_encode()
         members = self._members(coded.dictionary)
@@ -70,15 +70,15 @@ class ShardWindows:
         self._join(newcomers)
         members[strange] = self._members(strangers)
         row_member = np.append(members, UNKNOWN)[coded.indices.fill_null(len(members)).to_numpy()]
-        turn = Turn(clock, self.manifest, gone, newcomers, _published(rows, row_member))
-        return turn, pa.concat_tables([of_plain(rows.filter(pa.array(row_member == PLAIN))), self._table(*self._publish(turn))])
+        step = WindowStep(clock, self.manifest, gone, newcomers, _published(rows, row_member))
+        return step, pa.concat_tables([of_plain(rows.filter(pa.array(row_member == PLAIN))), self._table(*self._publish(step))])
 
-    def repeat(self, turn: Turn) -> None:
+    def repeat(self, step: WindowStep) -> None:
         """Do again what a batch did."""
-        self._forget(turn.gone)
-        self.manifest = turn.manifest
-        self._join(turn.newcomers)
-        self._publish(turn)
+        self._forget(step.gone)
+        self.manifest = step.manifest
+        self._join(step.newcomers)
+        self._publish(step)
 
     @property
     def wakes(self) -> int:
@@ -153,13 +153,13 @@ class ShardWindows:
             made[name] = np.array([*code, 0], np.int32)[coded.indices.fill_null(len(code)).to_numpy()]
         return made
 
-    def _publish(self, turn: Turn) -> list[EntryColumns]:
+    def _publish(self, step: WindowStep) -> list[EntryColumns]:
         """Who is told, as events are published and as time goes on."""
         if self.pending is None:
-            return [self._told(turn.published), self.windows.advance_columns(turn.clock)]
-        late, fresh = split(turn.published, turn.clock)
-        due, self.pending = split(joined(self.pending, fresh).in_order(), turn.clock)
-        return [self._told(due), self.windows.advance_columns(turn.clock), self._told(late)]
+            return [self._told(step.published), self.windows.advance_columns(step.clock)]
+        late, fresh = split(step.published, step.clock)
+        due, self.pending = split(joined(self.pending, fresh).in_order(), step.clock)
+        return [self._told(due), self.windows.advance_columns(step.clock), self._told(late)]
 
     def _told(self, due: Publications) -> EntryColumns:
         return self.windows.publish_batch(due.ids, due.time, due.expires, due.starts, due.members, due.relevances)
@@ -195,7 +195,7 @@ class ShardWindows:
     def head(self) -> bytes:
         """What is not a member's, for `restore`."""
         meters = {"clock": pa.array([self.windows.clock], pa.int64()), "publications": [self.windows.publications]}
-        return bundle({"meters": {**meters, "manifest": [self.manifest]}, **parts(self.pending or NOTHING)})
+        return bundle({"meters": {**meters, "manifest": [self.manifest]}, **tables_of(self.pending or NOTHING)})
 
     @classmethod
     def restore(cls, head: bytes, chunks: Iterable[bytes], waits: bool = False) -> ShardWindows:

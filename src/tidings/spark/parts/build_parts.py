@@ -1,4 +1,4 @@
-"""Building a topic in parts (`partitions`): cut by a sample of the subscriptions, write them to Parquet by part, build each part as
+"""Building a topic in parts (`cut`): cut by a sample of the subscriptions, write them to Parquet by part, build each part as
 a topic of its own.
 """
 
@@ -23,8 +23,8 @@ from tidings.match.store.segment import Segment
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import subscriptions_from_arrow
 from tidings.model.values.schema import Schema
-from tidings.spark.frames.columns import Batches, map_arrow, widened
-from tidings.spark.parts.cells import PART, Cut, Floats, check_cut, cut_by, extents, part_folder, save_cut
+from tidings.spark.frames.arrow_stage import Batches, map_arrow, widened
+from tidings.spark.parts.cut import PART, Cut, Floats, check_cut, cut_by, extents, part_folder, save_cut
 
 SAMPLED = 20_000
 """Subscriptions of a partition by which cells are cut."""

@@ -14,7 +14,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -33,10 +33,10 @@ from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import subscriptions_from_arrow
 from tidings.model.values.schema import Attribute, Schema
-from tidings.spark.frames.columns import Batches, together
+from tidings.spark.frames.arrow_stage import Batches, together
 from tidings.spark.frames.parquet_files import Given, form_of, frame_of, given_by, map_given
 from tidings.spark.frames.pins import instant, refuse_parts
-from tidings.spark.parts.building import build_parts, refuse_repeated_ids
+from tidings.spark.parts.build_parts import build_parts, refuse_repeated_ids
 
 STRING = {"attribute": pa.string(), "string": pa.string()}
 PACKED = {"file": pa.string(), "rows": pa.int64(), "refused": pa.int64(), "reason": pa.string()}
@@ -77,14 +77,14 @@ def build(
     key: str | None = None,
     on_error: str = "raise",
     time: object = None,
-    partition_by: str | None = None,
+    part_by: str | None = None,
     parts: int = 8,
 ) -> int:
     """Make the topic `name` in folder `path` of these subscriptions (columnar form or a `filter` column); how many were taken.
 
-    `subscriptions` may also be the path of Parquet files that every worker can open; then the workers read them (`files`).
-    Each partition becomes a segment. `on_error="skip"` leaves out rows that are refused. `partition_by` names a
-    Number, a Time or the Place by whose cells the topic is cut into about so many `parts`, or is "hash" (`partitions`).
+    `subscriptions` may also be the path of Parquet files that every worker can open; then the workers read them (`parquet_files`).
+    Each partition becomes a segment. `on_error="skip"` leaves out rows that are refused. `part_by` names a
+    Number, a Time or the Place by whose cells the topic is cut into about so many `parts`, or is "hash" (`parts.cut`).
     """
     folder = Path(path).absolute()
     made = schema if isinstance(schema, Schema) else Schema(schema)
@@ -94,29 +94,30 @@ def build(
         raise StorageError(f"{folder} holds a topic already: build makes a new one, follow changes one that is there")
     refuse_parts(folder)
     given = given_by(subscriptions)
-    if partition_by is not None:
+    if part_by is not None:
         make = partial(build, name=name, schema=made, key=key, on_error=on_error, time=instant(time) / 1_000_000)
-        return build_parts(frame_of(given), folder, made, partition_by, parts, make)
+        return build_parts(frame_of(given), folder, made, part_by, parts, make)
+    return build_whole(given, folder, Packer(folder, made, instant(time), on_error == "skip"), name, key)
+
+
+def build_whole(given: Given, folder: Path, packer: Packer, name: str, key: str | None) -> int:
+    """The topic in one folder; `packer` works in a folder in it until all is well."""
     work = folder / f"building-{uuid.uuid4().hex}"
     try:
         work.mkdir(parents=True)
     except OSError as error:
         raise StorageError(f"cannot make a topic in {folder}: {error.strerror}") from error
     try:
-        vocabularies = gather_vocabularies(given, made)
+        vocabularies = gather_vocabularies(given, packer.schema)
         save_vocabularies(work / "vocabulary", vocabularies)
-        packer = Packer(work, made, instant(time), on_error == "skip")
-        packed = map_given(given, packer, PACKED).toArrow()
+        packed = map_given(given, replace(packer, folder=work), PACKED).toArrow()
         refused = pc.sum(packed["refused"]).as_py() or 0
-        if refused and on_error == "raise":
-            raise SubscriptionError(f"{refused} subscriptions refused, nothing was built; {_first(packed['reason'])}")
-        return commit(folder, work, packed.filter(packed["file"].is_valid()), name, made, key, vocabularies)
+        if refused and not packer.skip:
+            reason = packed["reason"].drop_null()[0]
+            raise SubscriptionError(f"{refused} subscriptions refused, nothing was built; {reason}")
+        return commit(folder, work, packed.filter(packed["file"].is_valid()), name, packer.schema, key, vocabularies)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _first(reasons: pa.ChunkedArray) -> str:
-    return str(reasons.drop_null()[0])
 
 
 def gather_vocabularies(subscriptions: Given, schema: Schema) -> Vocabularies:

@@ -1,8 +1,8 @@
 """Matches of a partition, packed for the windows of each shard of subscriptions: one binary record a shard.
 
 A state operator that is called once for each subscription spends its time in being called; here it is called once a shard and
-batch (30-40 times as many rows a second). A record is (shard, clock, body): `clock` is the latest time of any event of the
-partition; `body` is an Arrow stream of the shard's rows (BODY):
+batch (30-40 times as many rows a second). A record is (shard, clock, body): `clock` is the latest time of any event packed with
+it; `body` is an Arrow stream of the shard's rows (BODY):
 
 | column                     | meaning                                                                               |
 |----------------------------|---------------------------------------------------------------------------------------|
@@ -22,16 +22,16 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from tidings.durable.manifest_view import view_of
-from tidings.spark.frames.columns import Batches, together
-from tidings.spark.frames.pins import Pin, current
+from tidings.spark.frames import arrow_stage
+from tidings.spark.frames.arrow_stage import Batches, together
+from tidings.spark.frames.pins import Pin
+from tidings.spark.frames.topic_view import task_view, view_at
+from tidings.spark.state.state_format import to_bytes
 from tidings.windows.memory import NEVER
 
 PACKED = {"shard": pa.int32(), "clock": pa.int64(), "body": pa.binary()}
@@ -57,8 +57,9 @@ class ShardPacker:
     shards: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        for matches in together(batches):
-            yield self.pack(matches, counts(self.folder, current(self.folder, self.pin).manifest))
+        for matches in together(batches, arrow_stage.HELD_ROWS):
+            view, _ = task_view(self.folder, self.pin)
+            yield self.pack(matches, counts(self.folder, view.manifest.number))
 
     def pack(self, matches: pa.Table, counted: bool) -> pa.RecordBatch:
         clock = pc.max(matches["time"]).as_py()
@@ -68,25 +69,18 @@ class ShardPacker:
         order = np.argsort(shard, kind="stable")
         rows = rows.drop_columns(["shard"]).take(pa.array(order))
         ends = np.searchsorted(shard[order], np.arange(self.shards + 1))
-        parts = [rows.slice(begin, end - begin) for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+        tables = [rows.slice(begin, end - begin) for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
         if counted:
-            parts = [with_silent(part, events_of(matches)) for part in parts]
-        bodies = pa.array([to_bytes(part) if len(part) else b"" for part in parts], pa.binary())
+            tables = [with_silent(table, events_of(matches)) for table in tables]
+        bodies = pa.array([to_bytes(table) if len(table) else b"" for table in tables], pa.binary())
         columns = [pa.array(range(self.shards), pa.int32()), pa.array([clock] * self.shards, pa.int64()), bodies]
         return pa.record_batch(columns, names=list(PACKED))
-
-
-def shard_of(ids: pa.Array, shards: int) -> NDArray[np.int64]:
-    """By a hash of the id that is the same in every process."""
-    hashed = pd.util.hash_array(ids.to_numpy(zero_copy_only=False).astype(object), categorize=False)
-    shard: NDArray[np.int64] = (hashed % np.uint64(shards)).astype(np.int64)
-    return shard
 
 
 @lru_cache(maxsize=8)
 def counts(folder: Path, number: int) -> bool:
     """Whether any subscription of a manifest has a window of so many publications."""
-    segments = view_of(folder, number).segments
+    segments = view_at(folder, number).segments
     kinds = [live.segment.table["window"] for live in segments if "window" in live.segment.table.column_names]
     return any(text.endswith("events") for kind in kinds for text in kind.unique().drop_null().to_pylist())
 
@@ -97,18 +91,7 @@ def events_of(matches: pa.Table) -> pa.Table:
     return pa.table({"event": once["event"], "time": once["time_min"], "expires": once["expires_min"].fill_null(NEVER)})
 
 
-def with_silent(part: pa.Table, events: pa.Table) -> pa.Table:
+def with_silent(rows: pa.Table, events: pa.Table) -> pa.Table:
     """A shard's rows, and one for each of the events that has none there."""
-    silent = pc.invert(pc.is_in(events["event"], part["event"].combine_chunks()))
-    return pa.concat_tables([part, events.filter(silent)], promote_options="default")
-
-
-def to_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def from_bytes(body: bytes | pa.Buffer) -> pa.Table:
-    return pa.ipc.open_stream(body).read_all()
+    silent = pc.invert(pc.is_in(events["event"], rows["event"].combine_chunks()))
+    return pa.concat_tables([rows, events.filter(silent)], promote_options="default")

@@ -1,7 +1,7 @@
 """`notify`: matches in, the notifications that each subscription's ranking lets through out.
 
 Batch: the matches are replayed in event time. Streaming: the windows are Spark state, one key a shard of subscriptions, so that
-Spark's checkpoint is the truth and recovery is Spark's (`window_state`).
+Spark's checkpoint is the truth and recovery is Spark's (`shard_log`).
 
 As they come (`delay=None`): time moves with the events. A shard hears the latest event time of every micro-batch, also of one that
 has no match for it, so promotions come with the first event after their instant, with that instant as their time.
@@ -21,15 +21,17 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidings.durable.manifest_view import view_of
 from tidings.errors import EventError
-from tidings.spark.frames.columns import NOTIFICATION, RANKED, map_arrow, spark_type
+from tidings.spark.frames.answer_columns import NOTIFICATION, RANKED
+from tidings.spark.frames.arrow_stage import map_arrow, spark_type
 from tidings.spark.frames.pins import Pin, newest
-from tidings.spark.frames.session import need_rocksdb
-from tidings.spark.state.notifications import unpack
+from tidings.spark.frames.session import need_state
+from tidings.spark.frames.topic_view import task_view
+from tidings.spark.state.notification_rows import unpack
+from tidings.spark.state.shard_records import PACKED, ShardPacker, shard_column
 from tidings.spark.state.shard_windows import ShardWindows
-from tidings.spark.state.shards import PACKED, ShardPacker, shard_column, to_bytes
-from tidings.spark.state.window_state import WindowProcessor
+from tidings.spark.state.state_format import to_bytes
+from tidings.spark.state.window_processor import WindowProcessor
 
 SHARDS_PER_PARTITION = 4
 TOLD = spark_type({"body": pa.binary()})
@@ -46,13 +48,13 @@ def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None
     if missing:
         raise EventError(f"matches have no column {missing[0]!r}: notify takes the rows of match(..., ranking=True)")
     spark = matches.sparkSession
+    need_state(matches, "notify", "windows")
     shards = shards or SHARDS_PER_PARTITION * int(str(spark.conf.get("spark.sql.shuffle.partitions")))
     pin = newest(folder)
     packed = map_arrow(matches.withColumn("shard", shard_column(shards)), ShardPacker(folder, pin, shards), PACKED)
     if not matches.isStreaming:
         replayed = packed.groupBy("shard").applyInArrow(lambda records: replay(folder, pin, records), TOLD)
         return map_arrow(replayed, unpack, NOTIFICATION)
-    need_rocksdb(spark, "windows")
     if delay is not None:
         # Without the column that the watermark is of, Spark drops nothing for being late: that is for the windows to judge.
         packed = packed.withColumn("at", F.timestamp_micros("clock")).withWatermark("at", delay).drop("at")
@@ -65,5 +67,5 @@ def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None
 def replay(folder: Path, pin: Pin, records: pa.Table) -> pa.Table:
     """All of a shard's matches, in event time."""
     clock = pc.max(records["clock"]).as_py()
-    _, notes = ShardWindows().take(view_of(folder, pin.manifest), records["body"].to_pylist(), clock)
+    _, notes = ShardWindows().take(task_view(folder, pin)[0], records["body"].to_pylist(), clock)
     return pa.table({"body": pa.array([to_bytes(notes)], pa.binary())})

@@ -44,7 +44,7 @@ def command(job: Path, master: str, changes: Sequence[str], packages: str | None
     if packages:
         options += ["--packages", packages]
     sets = [part for change in changes for part in ("--set", change)]
-    program = Path(__file__).with_name("submitted.py")
+    program = Path(__file__).with_name("submitted_job.py")
     archives = ["--archives", f"{archive}#{ENVIRONMENT}"]
     return [str(home / "bin" / "spark-submit"), "--master", master, *archives, *options, str(program), str(job), master, *sets]
 

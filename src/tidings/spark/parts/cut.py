@@ -34,8 +34,8 @@ from tidings.match.store.segment import column_of
 from tidings.model.columns.arrays import RANGE, ClauseColumns, EventColumns
 from tidings.model.columns.tables import SubscriptionBatch
 from tidings.model.values.schema import Number, Place, Schema, Time
+from tidings.spark.frames.id_hash import spread
 from tidings.spark.frames.pins import PARTS
-from tidings.spark.state.shards import shard_of
 
 PART = "_part"
 """The column that says where a row goes."""
@@ -63,7 +63,7 @@ class Cut:
     def subscriptions(self, schema: Schema, batch: SubscriptionBatch) -> Cells:
         """The part of each."""
         if self.attribute is None:
-            return shard_of(batch.ids, self.parts)
+            return spread(batch.ids, self.parts)
         ends = extents(schema, self.attribute, batch.clauses)
         first, last = self._cells(ends[:, 0], ends[:, 1]), self._cells(ends[:, 2], ends[:, 3])
         cell = np.where(np.isfinite(ends).all(axis=1) & (first == last), first, NOWHERE)
@@ -131,10 +131,10 @@ def check_cut(schema: Schema, by: str, parts: int) -> None:
     if by in schema and not (isinstance(schema[by], Number | Time) or by == schema.place):
         kind = type(schema[by]).__name__
         raise SubscriptionError(
-            f"partition_by is {by!r}, a {kind}: a Number, a Time, the first Place or 'hash' is accepted, as these cut into cells"
+            f"part_by is {by!r}, a {kind}: a Number, a Time, the first Place or 'hash' is accepted, as these cut into cells"
         )
     if by not in schema and by != "hash":
-        raise SubscriptionError(f"partition_by is {by!r}: 'hash' or an attribute is accepted, of {', '.join(schema)}")
+        raise SubscriptionError(f"part_by is {by!r}: 'hash' or an attribute is accepted, of {', '.join(schema)}")
     if isinstance(parts, bool) or not isinstance(parts, int) or not 1 <= parts <= 9999:
         raise SubscriptionError(f"parts is {parts!r}: a whole number from 1 to 9999 is accepted")
 

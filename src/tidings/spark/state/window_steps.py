@@ -1,7 +1,7 @@
-"""What a micro-batch does to a shard of windows, as arrays: applied once when it comes, and again by whoever must catch up.
+"""What a micro-batch does to a shard of windows, as arrays: a step of its log, done when it comes and again by whoever catches up.
 
-A `Turn` is all that changes a shard: who leaves it, who joins it, and what is published. Applying the same turns in the same order
-gives the same windows, so a log of turns is the state, and it is no longer than what came in.
+A `WindowStep` is all that changes a shard: who leaves it, who joins it, and what is published. Applying the same steps in the same
+order gives the same windows, so a log of steps is the state, and it is no longer than what came in.
 
 `Publications`, e events in order of publication, m rows:
 
@@ -16,7 +16,6 @@ gives the same windows, so a log of turns is the state, and it is no longer than
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.model.columns.arrays import ragged_take, starts
-
-Columns = Mapping[str, Any]
+from tidings.spark.state.state_format import Bundle, bundle, unbundle
 
 
 class Publications(NamedTuple):
@@ -89,7 +87,7 @@ def split(published: Publications, time: int) -> tuple[Publications, Publication
     return published.take(np.arange(end)), published.take(np.arange(end, len(published)))
 
 
-class Turn(NamedTuple):
+class WindowStep(NamedTuple):
     """`newcomers` has `member`, `id` and the columns of WINDOW; time goes on to `clock` at the end."""
 
     clock: int
@@ -99,20 +97,21 @@ class Turn(NamedTuple):
     published: Publications
 
 
-def turn_body(turn: Turn) -> bytes:
-    head = {"clock": pa.array([turn.clock]), "manifest": pa.array([turn.manifest])}
-    return bundle({"head": head, "gone": {"member": turn.gone}, "newcomers": columns_of(turn.newcomers), **parts(turn.published)})
+def step_body(step: WindowStep) -> bytes:
+    head = {"clock": pa.array([step.clock]), "manifest": pa.array([step.manifest])}
+    newcomers = {name: step.newcomers[name].combine_chunks() for name in step.newcomers.column_names}
+    return bundle({"head": head, "gone": {"member": step.gone}, "newcomers": newcomers, **tables_of(step.published)})
 
 
-def turn_of(body: bytes) -> Turn:
+def step_of(body: bytes) -> WindowStep:
     found = unbundle(body)
     head = {name: column[0].as_py() for name, column in found["head"].items()}
     newcomers = pa.table(found["newcomers"])
-    return Turn(head["clock"], head["manifest"], numbers(found["gone"]["member"]), newcomers, publications(found))
+    return WindowStep(head["clock"], head["manifest"], numbers(found["gone"]["member"]), newcomers, publications(found))
 
 
-def parts(published: Publications) -> dict[str, Columns]:
-    """Publications as the parts of a bundle; `publications` reads them back."""
+def tables_of(published: Publications) -> Bundle:
+    """Publications as tables of a bundle; `publications` reads them back."""
     rows = np.diff(published.starts)
     return {
         "events": {"id": published.ids, "time": published.time, "expires": published.expires, "rows": rows},
@@ -120,7 +119,7 @@ def parts(published: Publications) -> dict[str, Columns]:
     }
 
 
-def publications(found: Mapping[str, Mapping[str, pa.Array]]) -> Publications:
+def publications(found: Bundle) -> Publications:
     events, rows = found["events"], found["rows"]
     time, expires = numbers(events["time"]), numbers(events["expires"])
     return Publications(
@@ -128,33 +127,6 @@ def publications(found: Mapping[str, Mapping[str, pa.Array]]) -> Publications:
     )
 
 
-def columns_of(table: pa.Table) -> dict[str, pa.Array]:
-    return {name: table[name].combine_chunks() for name in table.column_names}
-
-
 def numbers(array: pa.Array) -> NDArray[Any]:
     made: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return made
-
-
-def bundle(parts: Mapping[str, Columns]) -> bytes:
-    """Tables of different lengths as one Arrow stream: one row, whose columns are lists of structures."""
-    lists = []
-    for columns in parts.values():
-        arrays = [column if isinstance(column, pa.Array) else pa.array(np.ascontiguousarray(column)) for column in columns.values()]
-        rows = pa.StructArray.from_arrays(arrays, list(columns))
-        lists.append(pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows))
-    batch = pa.record_batch(lists, names=list(parts))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
-
-
-def unbundle(body: bytes) -> dict[str, dict[str, pa.Array]]:
-    batch = pa.ipc.open_stream(body).read_next_batch()
-    found = {}
-    for name in batch.schema.names:
-        rows = batch[name].flatten()
-        found[name] = {rows.type.field(i).name: rows.field(i) for i in range(rows.type.num_fields)}
-    return found

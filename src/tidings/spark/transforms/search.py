@@ -1,4 +1,4 @@
-"""`search`: subscriptions in, a row for every standing event that each of them matches out. The other direction of `match`.
+"""`search`: subscriptions in, a row for every live event that each of them matches out. The other direction of `match`.
 
 | column         | type   | meaning                                                                                  |
 |----------------|--------|------------------------------------------------------------------------------------------|
@@ -24,22 +24,22 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidings.durable.manifest import PINS
 from tidings.errors import EventError, SchemaError, StorageError, SubscriptionError, TidingsError
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import events_from_arrow, subscriptions_from_arrow
 from tidings.model.values.schema import Attribute, Schema
-from tidings.spark.frames.columns import CORRUPT, FOUND, Batches, map_arrow, shaped
+from tidings.spark.frames.answer_columns import CORRUPT, FOUND, REASON
+from tidings.spark.frames.arrow_stage import Batches, Columns, frame_form, given_out, map_arrow, shaped
 from tidings.spark.frames.pins import instant, micro_batch, once
-from tidings.spark.transforms.standing_events import FILE, EventWriter, StandingEvents, read_events, topic_of, write_live
+from tidings.spark.transforms.searchable_events import FILE, EventWriter, SearchableEvents, read_events, topic_of, write_live
 
-_last: dict[tuple[Path, ...], StandingEvents] = {}
+_last: dict[tuple[Path, ...], SearchableEvents] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Searcher:
+class SearchTask:
     """What a task does with its subscriptions. `files` are None for a topic of which every micro-batch takes a new snapshot."""
 
     folder: Path
@@ -50,25 +50,25 @@ class Searcher:
     corrupt: bool
 
     @property
-    def columns(self) -> dict[str, pa.DataType]:
+    def columns(self) -> Columns:
         return FOUND | (CORRUPT if self.corrupt else {})
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        standing = self.standing()
+        events = self.events()
         for batch in batches:
             if len(batch):
-                yield from self.search(standing, batch).to_batches(max_chunksize=100_000)
+                yield from given_out(self.search(events, batch))
 
-    def search(self, standing: StandingEvents, batch: pa.RecordBatch) -> pa.Table:
-        asked = subscriptions_from_arrow(self.schema, standing.vocabularies, batch, on_error="skip" if self.corrupt else "raise")
-        parts = [standing.search(asked)]
+    def search(self, events: SearchableEvents, batch: pa.RecordBatch) -> pa.Table:
+        asked = subscriptions_from_arrow(self.schema, events.vocabularies, batch, on_error="skip" if self.corrupt else "raise")
+        tables = [events.search(asked)]
         if asked.refused:
             rows, reasons = zip(*asked.refused, strict=True)
             ids = batch["id"].take(pa.array(rows)).cast(pa.string())
-            parts.append(pa.table({"subscription": ids, "_corrupt": pa.array(reasons, pa.string())}))
-        return shaped(parts, self.columns)
+            tables.append(pa.table({"subscription": ids, REASON: pa.array(reasons, pa.string())}))
+        return shaped(tables, self.columns)
 
-    def standing(self) -> StandingEvents:
+    def events(self) -> SearchableEvents:
         """The events from this worker's cache, or read."""
         files = self.files
         if files is None:
@@ -78,7 +78,7 @@ class Searcher:
         if files not in _last:
             table, time = read_events(files)
             _last.clear()
-            _last[files] = StandingEvents(self.schema, self.key, table, time)
+            _last[files] = SearchableEvents(self.schema, self.key, table, time)
         return _last[files]
 
 
@@ -109,15 +109,14 @@ def search(
         made, key = topic_of(folder)
         files = None if subscriptions.isStreaming else live_snapshot(folder, at)
     check_subscriptions(subscriptions, made)
-    searcher = Searcher(folder, files, made, key, None if time is None else at, corrupt)
-    return map_arrow(subscriptions, searcher, searcher.columns)
+    task = SearchTask(folder, files, made, key, None if time is None else at, corrupt)
+    return map_arrow(subscriptions, task, task.columns)
 
 
 def write_snapshot(events: DataFrame, folder: Path, schema: Schema, key: str | None, time: int) -> tuple[Path, ...]:
     """The files of these events, written by the executors."""
-    form = to_arrow_schema(events.schema, timezone="UTC")
     try:
-        events_from_arrow(schema, Vocabularies(schema), form.empty_table(), key)
+        events_from_arrow(schema, Vocabularies(schema), frame_form(events).empty_table(), key)
         folder.mkdir(parents=True, exist_ok=True)
     except EventError as error:
         raise SchemaError(f"these events do not fit the schema: {error}") from error
@@ -138,8 +137,7 @@ def live_snapshot(folder: Path, time: int) -> tuple[Path]:
 
 def check_subscriptions(subscriptions: DataFrame, schema: Schema) -> None:
     """Refuse, before anything runs, columns that no subscription of this schema has."""
-    form = to_arrow_schema(subscriptions.schema, timezone="UTC")
     try:
-        subscriptions_from_arrow(schema, Vocabularies(schema), form.empty_table())
+        subscriptions_from_arrow(schema, Vocabularies(schema), frame_form(subscriptions).empty_table())
     except TidingsError as error:
         raise SubscriptionError(f"these subscriptions do not fit the schema: {error}") from error

@@ -1,4 +1,4 @@
-"""Events that stand while subscriptions come: a snapshot in Arrow files that workers map, and the tree that finds them.
+"""The events that `search` looks through: a snapshot in Arrow files that workers map, and the tree that finds them.
 
 Two sources. A DataFrame of events is written once, a file a partition, by the executors. A topic's live events are read from its
 registry into one file: once for a batch query; for a streaming one once a micro-batch, `folder/pins/<query>/<batch>.arrow`, by the
@@ -33,7 +33,8 @@ from tidings.model.columns.tables import EventBatch, SubscriptionBatch, events_f
 from tidings.model.columns.vocabulary import Vocabulary
 from tidings.model.door.event_record import event_from_record
 from tidings.model.values.schema import Schema
-from tidings.spark.frames.columns import FOUND, Batches
+from tidings.spark.frames.answer_columns import FOUND
+from tidings.spark.frames.arrow_stage import Batches, together
 from tidings.topic.tree_axes import event_axes
 
 FILE = {"file": pa.string(), "rows": pa.int64()}
@@ -45,7 +46,7 @@ class Learning(Vocabulary):
     code, codes = Vocabulary.add, Vocabulary.add_all
 
 
-class StandingEvents:
+class SearchableEvents:
     """The events of `table` that live at `time`, and the codes that subscriptions must be read with."""
 
     def __init__(self, schema: Schema, key: str | None, table: pa.Table, time: int) -> None:
@@ -77,7 +78,7 @@ class StandingEvents:
         clause, event = self._tree.search_batch(rows.clauses, LONG_AGO)
         owner, event = self._exact(asked, clause, event)
         if asked.expires is not None:
-            owner, event = (part[asked.expires[owner] > self.time] for part in (owner, event))
+            owner, event = (column[asked.expires[owner] > self.time] for column in (owner, event))
         score = asked.scores(event, owner, self.events.values)
         ids = asked.names.strings.take(pa.array(owner)), self.events.ids.take(pa.array(event))
         return pa.table([*ids, pa.array(score)], list(FOUND)).sort_by([(name, "ascending") for name in FOUND])
@@ -103,9 +104,7 @@ class EventWriter:
     time: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        given = [batch for batch in batches if len(batch)]
-        if given:
-            table = pa.Table.from_batches(given)
+        for table in together(batches):
             ids = events_from_arrow(self.schema, Vocabularies(self.schema), table, self.key).ids
             if self.key is None:
                 table = table.drop_columns([name for name in ("id",) if name in table.column_names]).append_column("id", ids)

@@ -14,14 +14,15 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tidings.durable.manifest_view import View
 from tidings.errors import EventError, TidingsError
 from tidings.model.columns.tables import arrow_schema, events_to_arrow
 from tidings.model.door.event import Event, EventReader
 from tidings.model.values.schema import Schema
-from tidings.spark.frames.columns import CORRUPT, Batches, map_arrow
-from tidings.spark.frames.pins import PARTS
-from tidings.spark.parts.cells import first_part
+from tidings.spark.frames.answer_columns import CORRUPT, REASON
+from tidings.spark.frames.arrow_stage import Batches, Columns, given_out, map_arrow, shaped
+from tidings.spark.frames.pins import is_in_parts
+from tidings.spark.frames.topic_view import newest_view
+from tidings.spark.parts.cut import first_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +31,19 @@ class Parser:
     key: str | None
 
     @property
-    def columns(self) -> dict[str, pa.DataType]:
+    def columns(self) -> Columns:
         form = arrow_schema(self.schema, self.key)
         return dict(zip(form.names, form.types, strict=True)) | CORRUPT
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         read = EventReader(self.schema, self.key)
         for batch in batches:
-            yield from self.table([_read(read, value) for value in batch["value"].to_pylist()]).to_batches()
+            yield from given_out(self.table([_read(read, value) for value in batch["value"].to_pylist()]))
 
     def table(self, results: list[Event | str]) -> pa.Table:
         good = events_to_arrow(self.schema, [one for one in results if isinstance(one, Event)], self.key)
         reasons = pa.array([one for one in results if isinstance(one, str)], pa.string())
-        parts = [good.append_column("_corrupt", pa.nulls(len(good), pa.string())), pa.table({"_corrupt": reasons})]
-        return pa.concat_tables(parts, promote_options="default").select(list(self.columns))
+        return shaped([good, pa.table({REASON: reasons})], self.columns)
 
 
 def _read(read: EventReader, value: object) -> Event | str:
@@ -57,7 +57,7 @@ def parse(raw: DataFrame, topic: str | os.PathLike[str]) -> DataFrame:
     """The events of column `value` (string or binary) for the topic at path `topic`, and `_corrupt`."""
     if "value" not in raw.columns:
         raise EventError(f"raw events have no column 'value': they have {', '.join(raw.columns)}")
-    folder = Path(topic)
-    view = View.open(first_part(folder) if (folder / PARTS).exists() else folder, verify=False)
+    folder = Path(topic).absolute()
+    _, view = newest_view(first_part(folder) if is_in_parts(folder) else folder)
     parser = Parser(view.schema, view.key)
     return map_arrow(raw.select("value"), parser, parser.columns)

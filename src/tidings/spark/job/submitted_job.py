@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
 from tidings.errors import TidingsError
 from tidings.spark.job.job_file import load_job
@@ -17,7 +18,7 @@ def main(job: str, master: str, *sets: str) -> None:
     try:
         run(load_job(Path(job), [change for change in sets if change != "--set"]), master, console)
     except TidingsError as error:
-        console.print(f"[red]tidings:[/red] {error}", highlight=False)
+        console.print(f"[red]tidings:[/red] {escape(str(error))}", highlight=False)
         raise SystemExit(1) from None
 
 

@@ -1,0 +1,170 @@
+"""What a task of `match` does with its events, and the rows that it gives; each worker maps the topic's segments.
+
+| column         | type   | there                 | meaning                                                                      |
+|----------------|--------|-----------------------|------------------------------------------------------------------------------|
+| `event`        | string |                       |                                                                              |
+| `subscription` | string |                       | null in a row that only tells of an event (`ranking`) or refuses one          |
+| `score`        | double |                       |                                                                              |
+| `relevance`    | double | `ranking=True`        | by which the subscription ranks: its `by`, else the score                     |
+| `time`         | long   | `ranking=True`        | microseconds; the event's own, else the micro-batch's                        |
+| `expires`      | long   | `ranking=True`        | microseconds, null for never                                                 |
+| carried        |        | `carry=[...]`         | these columns of the event                                                   |
+| `_corrupt`     | string | `corrupt=True`        | why the event was refused, in a row that has else its id and what is carried   |
+
+Without `corrupt=True` an event that cannot be read stops the query. One without an id cannot be read, since a retry would name it
+anew. With `ranking=True` an event that matches nobody has a row too: `notify` moves its clock by it, and count windows count it.
+
+An event may match every subscription, so a batch is matched in slices that, by what the last slice gave, give about HELD_ROWS rows
+at most. The first has as many events as are safe, but FIRST at least; a slice has no more than GROWTH times the events of the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tidings.durable.manifest_view import View
+from tidings.errors import EventError
+from tidings.match.answers.ordering import ROW
+from tidings.model.columns.arrow import NONE
+from tidings.model.columns.tables import EventBatch
+from tidings.rank.relevance import relevance_of
+from tidings.spark.frames import arrow_stage
+from tidings.spark.frames.answer_columns import CORRUPT, MATCH, RANKED, REASON
+from tidings.spark.frames.arrow_stage import Batches, Columns, given_out, shaped
+from tidings.spark.frames.pins import Pin
+from tidings.spark.frames.topic_view import event_columns, task_view
+
+FIRST = 64
+GROWTH = 64
+NAMED = "an event on Spark has an id, so that a retry gives the same rows"
+
+_at_once: dict[Path, int] = {}
+"""How many events of a topic this worker matches at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchTask:
+    """Travels to the workers pickled: a path and a few settings."""
+
+    folder: Path
+    pin: Pin
+    k: int | None = None
+    relaxed: bool = False
+    aggregate: str = "sum"
+    corrupt: bool = False
+    ranking: bool = False
+    carried: tuple[tuple[str, pa.DataType], ...] = ()
+    numbered: bool = False
+    """Events have a number in column `row`, and matches get it."""
+
+    @property
+    def columns(self) -> Columns:
+        numbers = {ROW: pa.int64()} if self.numbered else {}
+        given = MATCH | (RANKED if self.ranking else {}) | dict(self.carried)
+        return given | (CORRUPT if self.corrupt else {}) | numbers
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        view, time = task_view(self.folder, self.pin)
+        for batch in batches:
+            if len(batch):
+                yield from self.match(view, batch, time)
+
+    def match(self, view: View, batch: pa.RecordBatch, time: int) -> Iterator[pa.RecordBatch]:
+        table, refused = self._readable(pa.Table.from_batches([batch]), view.key or "id")
+        own = set(event_columns(view))
+        beside = [*dict(self.carried), *([ROW] if self.numbered else [])]
+        events = view.read(table.select([name for name in table.column_names if name in own]), "skip" if self.corrupt else "raise")
+        if events.refused:
+            rows, reasons = zip(*events.refused, strict=True)
+            refused.append(self._refused(table.take(pa.array(rows)), view.key or "id", reasons))
+        for first, some in () if self.k == 0 else slices(view, events):
+            found = view.match(some, self.k, self.relaxed, self.aggregate, time=time)
+            learn(view, len(some), len(found))
+            if self.ranking:
+                found = with_ranking(view, some, found, time)
+            if beside:
+                row = pa.array(events.rows[first + found[ROW].to_numpy()])
+                columns = {name: found[name] for name in found.column_names} | {name: table[name].take(row) for name in beside}
+                found = pa.table(columns)
+            yield from given_out(shaped([found], self.columns))
+        if refused:
+            yield from given_out(shaped(refused, self.columns))
+
+    def _readable(self, table: pa.Table, id_field: str) -> tuple[pa.Table, list[pa.Table]]:
+        """The rows that `parse` could read and that have an id, and what is said of the others."""
+        refused = []
+        if REASON in table.column_names:
+            bad = table.filter(table[REASON].is_valid())
+            refused.append(self._refused(bad, id_field, bad[REASON].to_pylist()))
+            table = table.filter(table[REASON].is_null())
+        if table[id_field].null_count:
+            bad = table.filter(table[id_field].is_null())
+            refused.append(self._refused(bad, id_field, [f"{id_field} is null: {NAMED}"] * len(bad)))
+            table = table.filter(table[id_field].is_valid())
+        return table, refused
+
+    def _refused(self, table: pa.Table, id_field: str, reasons: Sequence[str]) -> pa.Table:
+        """The rows that tell of refused events, which stop the query if it does not ask for them."""
+        if reasons and not self.corrupt:
+            raise EventError(reasons[0])
+        kept = {name: table[name] for name, _ in self.carried}
+        return pa.table({"event": table[id_field].cast(pa.string()), **kept, REASON: pa.array(reasons, pa.string())})
+
+
+def slices(view: View, events: EventBatch) -> Iterator[tuple[int, EventBatch]]:
+    """The events, as many at once as may be matched: the number of the first, and they."""
+    first = 0
+    while first < len(events):
+        count = min(_at_once.get(view.folder) or max(FIRST, arrow_stage.HELD_ROWS // max(len(view), 1)), len(events) - first)
+        yield first, events if count == len(events) else view.read(events.table.slice(first, count))
+        first += count
+
+
+def learn(view: View, events: int, rows: int) -> None:
+    """How many events to match at once, now that so many gave so many rows."""
+    most = max(_at_once.get(view.folder, 0), events * GROWTH)
+    _at_once[view.folder] = max(1, min(most, arrow_stage.HELD_ROWS * events // max(rows, 1)))
+
+
+def with_ranking(view: View, events: EventBatch, found: pa.Table, time: int) -> pa.Table:
+    """Add what windows need, and a row for each event that nobody matched. A match without relevance concerns nobody."""
+    published = np.where(events.time == NONE, time, events.time)
+    relevance = relevances(view, events, found, published)
+    known = pc.is_valid(relevance)
+    found = found.append_column("relevance", relevance).filter(known)
+    matched = np.zeros(len(events), np.bool_)
+    matched[found[ROW].to_numpy()] = True
+    silent = np.flatnonzero(~matched)
+    nothing = pa.table({ROW: pa.array(silent), "event": events.ids.take(pa.array(silent))})
+    every = shaped([found, nothing], {ROW: pa.int64()} | MATCH | {"relevance": pa.float64()})
+    row = every[ROW].to_numpy()
+    expires = events.expires[row]
+    every = every.append_column("time", pa.array(published[row]))
+    return every.append_column("expires", pa.array(expires, mask=expires == NONE))
+
+
+def relevances(view: View, events: EventBatch, found: pa.Table, published: NDArray[np.int64]) -> pa.Array:
+    """The relevance of each match, null for none: the subscription's `by` of the event, else the score.
+
+    Each (by, event) is computed once.
+    """
+    score: NDArray[np.float64] = found["score"].to_numpy().copy()
+    if any("by" in live.segment.table.column_names for live in view.segments):
+        ids = found["subscription"].combine_chunks().dictionary_encode()
+        by = view.ranking(view.locate(ids.dictionary), ("by",))["by"].combine_chunks().take(ids.indices).dictionary_encode()
+        code = by.indices.fill_null(-1).to_numpy()
+        row = found[ROW].to_numpy()
+        for number, text in enumerate(by.dictionary.to_pylist()):
+            here = np.flatnonzero(code == number)
+            distinct, place = np.unique(row[here], return_inverse=True)
+            relevance = relevance_of(view.schema, text)
+            values = [relevance(events.values(one), int(published[one])) for one in distinct.tolist()]
+            score[here] = np.array([np.nan if value is None else value for value in values])[place]
+    return pa.array(score, mask=np.isnan(score))

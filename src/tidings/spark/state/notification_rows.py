@@ -1,0 +1,50 @@
+"""The rows that `notify` and `board` give: as tables on their way, and at last with the stable id of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.match.answers.results import SEPARATOR, Notification, instant
+from tidings.spark.frames.answer_columns import NOTIFICATION
+from tidings.spark.frames.arrow_stage import Batches, given_out
+from tidings.spark.frames.pins import micro_batch
+from tidings.spark.state.state_format import from_bytes
+
+ON_THE_WAY = {name: kind for name, kind in NOTIFICATION.items() if name != "id"} | {"at": pa.int64()}
+
+
+def notification_table(*columns: Iterable[object]) -> pa.Table:
+    """The columns of ON_THE_WAY: subscription, event, score, rank, why, at."""
+    return pa.table({name: _cast(column, kind) for (name, kind), column in zip(ON_THE_WAY.items(), columns, strict=True)})
+
+
+def _cast(column: Iterable[object], kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    return column.cast(kind) if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column, kind)
+
+
+def notes_table(notes: Sequence[Notification]) -> pa.Table:
+    columns = [list(column) for column in zip(*notes, strict=True)] if notes else [[]] * len(ON_THE_WAY)
+    return notification_table(*columns[:-1], pa.array(columns[-1], NOTIFICATION["at"]))
+
+
+def unpack(batches: Batches, by_batch: bool = False) -> Iterator[pa.RecordBatch]:
+    """Notifications of packed records, with ids; `by_batch`: those of a micro-batch end with its number."""
+    where = micro_batch() if by_batch else None
+    suffix = "" if where is None else f"-{where[1]}"
+    for batch in batches:
+        for body in batch["body"]:
+            yield from given_out(with_ids(from_bytes(body.as_buffer()), suffix))
+
+
+def with_ids(told: pa.Table, suffix: str = "") -> pa.Table:
+    """The columns of NOTIFICATION: as `results.Notification.id` says, for many; each instant is written once."""
+    at = told["at"].combine_chunks().dictionary_encode()
+    instants = pa.array([instant(time).isoformat() for time in at.dictionary.to_pylist()], pa.string()).take(at.indices)
+    texts = pc.binary_join_element_wise(told["subscription"], told["event"], told["why"], instants, SEPARATOR)
+    ids = [blake2b(text, digest_size=16).hexdigest() + suffix for text in texts.cast(pa.binary()).to_pylist()]
+    table = told.set_column(told.column_names.index("at"), "at", told["at"].cast(NOTIFICATION["at"]))
+    return table.add_column(0, "id", pa.array(ids, pa.string())).select(list(NOTIFICATION))

@@ -1,0 +1,85 @@
+"""`board`: updates of a keyed topic's objects in, every change of every watcher's list out.
+
+Watchers are sharded by their id; each shard has all objects, in Spark's state (`board_processor`), so that a watcher that begins
+finds its list and that Spark's checkpoint is all there is to recover. Every update goes to every shard, which runs Paint-Batch for
+its own watchers. Objects are therefore kept, and painted, once a shard: `shards` wants to be about the number of cores.
+
+Streaming: a micro-batch is one publication. Of an object's updates the one of the latest `time` counts, of equal times the last in
+order of partition and row; the instant is the latest time of the micro-batch (an update without one has the pinned instant), and
+what changes is told once, net: `topic.publish_batch(updates, time=that)`. Batch: event time is replayed, each instant a
+publication, as `topic.publish_batch(updates)` does with updates in order of time. Objects that expire leave when the clock passes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from tidings.errors import EventError, SchemaError
+from tidings.spark.frames.answer_columns import NOTIFICATION, REASON
+from tidings.spark.frames.arrow_stage import Batches, frame_form, map_arrow, spark_type, together
+from tidings.spark.frames.pins import Pin
+from tidings.spark.frames.session import need_state
+from tidings.spark.frames.topic_view import check_events, newest_view, task_view
+from tidings.spark.state.board_processor import BoardProcessor, in_order
+from tidings.spark.state.notification_rows import notes_table, unpack
+from tidings.spark.state.shard_boards import ShardBoards
+from tidings.spark.state.state_format import to_bytes
+
+UPDATES = {"shard": pa.int32(), "partition": pa.int32(), "body": pa.binary()}
+TOLD = spark_type({"body": pa.binary()})
+
+
+def board(updates: DataFrame, topic: str | os.PathLike[str], shards: int | None = None) -> DataFrame:
+    """`id, subscription, event, score, rank, why, at` of each change; `updates` are events of the keyed topic at path `topic`.
+
+    `shards` is fixed when a streaming query first runs; one for each shuffle partition by default.
+    """
+    folder = Path(topic).absolute()
+    pin, view = newest_view(folder)
+    if view.key is None:
+        raise SchemaError(f"topic {view.manifest.topic!r} in {folder} has no key: board takes the objects of a keyed topic")
+    if REASON in updates.columns:
+        raise EventError(f"updates have a column {REASON!r}: board takes those where it is null, without it")
+    check_events(frame_form(updates), view)
+    need_state(updates, "board", "objects")
+    shards = shards or int(str(updates.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    packed = map_arrow(updates, UpdatePacker(folder, pin, shards), UPDATES).groupBy("shard")
+    if updates.isStreaming:
+        told = packed.transformWithState(BoardProcessor(folder, pin, shards), TOLD, "append", "none")
+    else:
+        told = packed.applyInArrow(lambda records: replay(folder, pin, shards, records), TOLD)
+    return map_arrow(told, partial(unpack, by_batch=True), NOTIFICATION)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePacker:
+    """The checked updates of a partition, for every shard."""
+
+    folder: Path
+    pin: Pin
+    shards: int
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        for table in together(batches):
+            task_view(self.folder, self.pin)[0].read(table)
+            task = TaskContext.get()
+            partition = [0 if task is None else task.partitionId()] * self.shards
+            body = [to_bytes(table)] * self.shards
+            yield pa.record_batch([list(range(self.shards)), partition, body], schema=pa.schema(list(UPDATES.items())))
+
+
+def replay(folder: Path, pin: Pin, shards: int, records: pa.Table) -> pa.Table:
+    """All updates, for one shard, in event time."""
+    view, time = task_view(folder, pin)
+    boards = ShardBoards(view, records["shard"][0].as_py(), shards)
+    rows = [(row["partition"], row["body"]) for row in records.to_pylist()]
+    notes = boards.replay(in_order(view, rows, time), time)
+    return pa.table({"body": pa.array([to_bytes(notes_table(notes))], pa.binary())})

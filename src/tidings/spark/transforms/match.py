@@ -1,0 +1,77 @@
+"""`match`: a DataFrame of events in, a row for every match out (`match_task` has the columns); topics in one folder or in parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tidings.durable.manifest_view import View
+from tidings.errors import EventError, SchemaError
+from tidings.model.door.subscription import read_k
+from tidings.spark.frames.answer_columns import REASON
+from tidings.spark.frames.match_task import NAMED, MatchTask
+from tidings.spark.frames.parquet_files import form_of, frame_of, given_by, map_given
+from tidings.spark.frames.pins import Pin, is_in_parts, refuse_parts
+from tidings.spark.frames.topic_view import check_events, event_columns, newest_view
+from tidings.spark.parts.cut import first_part
+from tidings.spark.parts.match_parts import match_parts
+
+
+def match(
+    events: DataFrame | str | os.PathLike[str],
+    topic: str | os.PathLike[str],
+    k: int | None = None,
+    relaxed: bool = False,
+    aggregate: str = "sum",
+    *,
+    corrupt: bool = False,
+    ranking: bool = False,
+    carry: Sequence[str] = (),
+) -> DataFrame:
+    """Who should hear of each event, by the subscriptions of the topic at path `topic`; batch or streaming.
+
+    `events` may also be the path of Parquet files that every worker can open; then the workers read them (`parquet_files`). Columns
+    that are no attribute of the topic are ignored; those named in `carry` stand in the matches of their event.
+    """
+    folder = Path(topic).absolute()
+    if ranking and (k is not None or relaxed):
+        raise EventError("ranking=True keeps every match for notify: it takes neither k nor relaxed")
+    task = MatchTask(folder, Pin(0, 0), None if k is None else read_k(k), relaxed, aggregate, corrupt, ranking)
+    given = given_by(events)
+    form = form_of(given)
+    if is_in_parts(folder):
+        if ranking:
+            refuse_parts(folder)
+        _, view = newest_view(first_part(folder))
+        task = replace(task, carried=carried(form, carry, task))
+        return match_parts(frame_of(given), folder, task, taken(form, view, carry))
+    pin, view = newest_view(folder)
+    task = replace(task, pin=pin, carried=carried(form, carry, task))
+    return map_given(given, task, task.columns, taken(form, view, carry))
+
+
+def taken(form: pa.Schema, view: View, carry: Sequence[str]) -> list[str]:
+    """The columns that the task needs, checked against the topic."""
+    known = event_columns(view)
+    own = [name for name in form.names if name in known]
+    id_field = view.key or "id"
+    if id_field not in own:
+        raise SchemaError(f"events have no column {id_field!r}: {NAMED}")
+    if not any(name in view.schema for name in own):
+        raise SchemaError(f"events have {', '.join(form.names)}: at least one attribute is accepted, of {', '.join(view.schema)}")
+    check_events(pa.schema([form.field(name) for name in own]), view)
+    return [name for name in form.names if name in own or name in carry or name == REASON]
+
+
+def carried(form: pa.Schema, carry: Sequence[str], task: MatchTask) -> tuple[tuple[str, pa.DataType], ...]:
+    for name in carry:
+        if name not in form.names:
+            raise SchemaError(f"carry has {name!r}: a column of the events is accepted, of {', '.join(form.names)}")
+        if name in task.columns:
+            raise SchemaError(f"carry has {name!r}, which matches have as a column of their own: carry it under another name")
+    return tuple((name, form.field(name).type) for name in dict.fromkeys(carry))
