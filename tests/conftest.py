@@ -8,12 +8,32 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+FEW = 6
 # What Java runs in a test is over soon: compiling it well, or collecting garbage beside it, costs more than it saves.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--few", action="store_true", help="draw at most FEW examples of each property")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--few` every property and state machine is run on a handful of examples, whatever it says itself."""
+    if not config.getoption("--few"):
+        return
+    for item in items:
+        test = getattr(item, "obj", None)
+        own = getattr(test, "_hypothesis_internal_use_settings", None)
+        if own is not None:
+            test._hypothesis_internal_use_settings = settings(own, max_examples=min(own.max_examples, FEW))
+        machine = getattr(item, "cls", None)
+        if isinstance(getattr(machine, "settings", None), settings):
+            machine.settings = settings(machine.settings, max_examples=min(machine.settings.max_examples, FEW))
 
 
 @pytest.fixture(scope="session")
