@@ -15,7 +15,8 @@ are put. So nothing here knows the grammar, and three rules make a filled tree t
 The SHAPES that were used last are kept. Trees share the parts that have no literal in them, so nobody may change a tree.
 
 Cost: a filled text is split once and its tree copied along the paths to its literals; a shape's first text is split and parsed, its
-second parsed twice. `benchmarks.engine`, section `changes`, has both beside the parser.
+second parsed twice. It pays: texts of one shape with a range, a category, words and a box are compiled 2.0 to 2.4 times as fast as
+when each is parsed (`benchmarks.compile`).
 """
 
 from __future__ import annotations
