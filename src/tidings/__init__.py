@@ -5,14 +5,16 @@ from importlib.metadata import version
 from tidings import errors
 from tidings.durable.opening import open_topic as open
 from tidings.match.answers.results import Match, Notification
-from tidings.model.values.schema import Category, Number, Place, Schema, Time, Words
+from tidings.model.values.schema import Bool, Category, Date, Number, Place, Schema, Time, Words
 from tidings.model.values.vague import Between, Uncertain
 from tidings.topic.topic import Topic
 
 __version__ = version("tidings")
 __all__ = [
     "Between",
+    "Bool",
     "Category",
+    "Date",
     "Match",
     "Notification",
     "Number",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from reprlib import Repr
 
@@ -53,7 +54,10 @@ class NeverMatchesWarning(UserWarning):
 
 def shown(value: object) -> str:
     """A value as a sentence shows it: its repr, cut short when it is long."""
-    text = _SHORT.repr(value)
+    try:
+        text = _SHORT.repr(value)
+    except ValueError:
+        text = f"a whole number of more than {sys.get_int_max_str_digits()} digits"
     return text if len(text) <= 80 else f"{text[:60]}..."
 
 

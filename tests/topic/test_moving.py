@@ -44,6 +44,28 @@ def test_a_box_moves_across_the_meridian():
     assert ids(topic, (-179.5, 11.0)) == []
 
 
+@pytest.mark.parametrize("away", [(0.0, 90.0), (0.0, -90.0), (180.0, 0.0), (-180.0, 89.0), (179.5, -90.0)])
+def test_a_box_keeps_its_size_wherever_it_has_been(away):
+    topic = td.Topic("taxis", SCHEMA)
+    topic.subscribe("bob", "price < 5 AND S_INTERSECTS(place, BBOX(10, 10, 12, 12))")
+    topic.move("bob", away)
+    topic.flush()
+    assert ids(topic, away) == ["bob"]
+    topic.move("bob", (11.0, 11.0))
+    assert [clause.box for clause in topic.subscription("bob").clauses] == [(10.0, 10.0, 12.0, 12.0)]
+    assert ids(topic, (12.0, 12.0)) == ids(topic, (10.0, 10.0)) == ["bob"]
+
+
+@pytest.mark.parametrize(
+    "within", [5, (1, 2, 3), ((0, 0),), ("here", 5), ((0, 0), "far"), ((0, 0), -1), ((0, 0, 1, 1), 5), ((0, 95), 5)]
+)
+def test_a_malformed_circle_is_refused_in_one_sentence(within):
+    topic = td.Topic("taxis", SCHEMA)
+    with pytest.raises(td.errors.SubscriptionError):
+        topic.subscribe("eve", within=within)
+    assert len(topic) == 0
+
+
 def test_what_has_no_place_or_another_shape_stays():
     topic = td.Topic("taxis", SCHEMA)
     topic.subscribe("cat", "price < 5")

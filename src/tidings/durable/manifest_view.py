@@ -25,7 +25,7 @@ from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.reader import Snapshot, reader_of
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.match.store.subscription_rows import RANKING
-from tidings.model.columns.arrow import NONE
+from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch, events_from_arrow
 from tidings.model.values.schema import Schema
 

@@ -15,6 +15,7 @@ from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.tables import subscriptions_from_arrow
 from tidings.model.door.event_record import event_from_record
 from tidings.model.door.subscription import from_record
+from tidings.model.values.limits import recovering
 from tidings.topic.publisher import Publisher
 
 Marks = tuple[pa.StringArray, NDArray[np.int64]]
@@ -35,7 +36,9 @@ def catch_up(store: Store, registry: Registry) -> None:
     for seq, body in registry.bodies("chunk", "WHERE seq > ? ORDER BY seq", after):
         table = live_rows(marks, seq, pa.ipc.open_stream(body).read_all())
         if len(table):
-            store.put_rows(last, rows_of_batch(subscriptions_from_arrow(store.schema, store.vocabularies, table), since_of(table)))
+            with recovering():
+                batch = subscriptions_from_arrow(store.schema, store.vocabularies, table)
+            store.put_rows(last, rows_of_batch(batch, since_of(table)))
     singles = registry.bodies("subscription", "WHERE seq > ? ORDER BY seq", after)
     store.put(last, [from_record(store.schema, json.loads(body)) for _, body in singles])
 

@@ -16,101 +16,54 @@ lets what is older count less: relevance falls by 1 for each such stretch of age
 All relevances of a subscription fall alike, so their order never changes: instead of lowering the old ones, an event published
 at t is raised by t / decay. The number reported is the raised one.
 
-An event that lacks an attribute it is judged by has no relevance (None) and does not concern the subscription.
+An event that lacks an attribute it is judged by has no relevance (None) and does not concern the subscription. Nor does one whose
+relevance is not a finite number (a division by zero, an overflow): that is NaN, so that whoever asks can count it. Nothing here
+raises.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from tidings.errors import SubscriptionError
+from tidings.model.door.by import By, read_by
 from tidings.model.filter.clause import Values
-from tidings.model.filter.operands import compile_number
-from tidings.model.values.schema import Number, Schema, Time
-from tidings.model.values.window import parse_window
+from tidings.model.filter.operands import NumberExpression
+from tidings.model.values.schema import Schema
 
 Relevance = Callable[[Values, int], float | None]
-"""Of an event's values and the time it is published."""
-
-FIELDS = ("by", "near", "weights", "decay")
+"""Of an event's values and the time it is published; NaN where there is no finite answer."""
 
 
 def relevance_of(schema: Schema, by: str) -> Relevance:
     """The relevance that `by` means; SubscriptionError if it means none."""
-    if not by.lstrip().startswith("{"):
-        return _expression(schema, by)
-    spec = _read(by)
-    if ("near" in spec) == ("by" in spec):
-        raise SubscriptionError(f"by is {by!r}: an object has either 'near' or 'by'")
-    relevance = _near(schema, spec) if "near" in spec else _expression(schema, spec["by"])
-    return relevance if "decay" not in spec else _decayed(relevance, spec["decay"])
+    meaning = read_by(schema, by)
+    relevance = _near(meaning) if meaning.expression is None else _computed(meaning.expression)
+    return relevance if meaning.decay is None else _decayed(relevance, meaning.decay)
 
 
-def _read(by: str) -> dict[str, Any]:
-    try:
-        spec = json.loads(by)
-    except ValueError as error:
-        raise SubscriptionError(f"by is {by!r}: {error}") from None
-    for name in spec:
-        if name not in FIELDS:
-            raise SubscriptionError(f"by has the field {name!r}: {', '.join(FIELDS)} are accepted")
-    return dict(spec)
+def _computed(expression: NumberExpression) -> Relevance:
+    return lambda values, time: expression.value(values) if expression.attributes <= values.keys() else None
 
 
-def _expression(schema: Schema, text: object) -> Relevance:
-    if not isinstance(text, str):
-        raise SubscriptionError(f"by.by is {text!r}: an expression as '-price' is accepted")
-    expression = compile_number(schema, text)
+def _near(by: By) -> Relevance:
+    names = [name for name, _, _ in by.near]
+    terms = [term for term in by.near if term[2] > 0.0]
 
     def relevance(values: Values, time: int) -> float | None:
-        if not expression.attributes <= values.keys():
-            return None
-        value = expression.value(values)
-        return value if math.isfinite(value) else None
-
-    return relevance
-
-
-def _near(schema: Schema, spec: Mapping[str, Any]) -> Relevance:
-    ideal = _numbers(schema, "near", spec["near"])
-    weights = _numbers(schema, "weights", spec.get("weights", {}))
-    terms = [(name, value, weights.get(name, 1.0)) for name, value in ideal.items()]
-    if not terms or any(weight < 0.0 for _, _, weight in terms) or not weights.keys() <= ideal.keys():
-        raise SubscriptionError(
-            "by.near needs one attribute at least, and by.weights a number of 0 or more for attributes of by.near"
-        )
-
-    def relevance(values: Values, time: int) -> float | None:
-        total = 0.0
-        for name, value, weight in terms:
+        for name in names:
             if name not in values:
                 return None
+        total = 0.0
+        for name, value, weight in terms:
             off = values[name] - value
             total += weight * (off * off)
-        return -math.sqrt(total)
+        return -math.sqrt(total) if total < math.inf else math.nan
 
     return relevance
 
 
-def _numbers(schema: Schema, field: str, given: object) -> dict[str, float]:
-    if not isinstance(given, Mapping):
-        raise SubscriptionError(f"by.{field} is {given!r}: an object of attributes and numbers is accepted")
-    for name, value in given.items():
-        if not isinstance(schema.get(name), Number | Time):
-            raise SubscriptionError(f"by.{field} names {name!r}: a Number or Time attribute of this topic is accepted")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise SubscriptionError(f"by.{field}.{name} is {value!r}: a finite number is accepted")
-    return {name: float(value) for name, value in given.items()}
-
-
-def _decayed(relevance: Relevance, decay: object) -> Relevance:
-    length = parse_window(decay).duration
-    if length is None:
-        raise SubscriptionError(f"by.decay is {decay!r}: a duration as '1 day' is accepted")
-
+def _decayed(relevance: Relevance, length: int) -> Relevance:
     def decayed(values: Values, time: int) -> float | None:
         value = relevance(values, time)
         return None if value is None else value + time / length

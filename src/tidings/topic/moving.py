@@ -1,31 +1,45 @@
-"""Moving subscribers: a subscription's place, centred anew, its size kept; and "within so many metres of here"."""
+"""Moving subscribers: a subscription's place, centred anew, its size kept; and "within so many metres of here".
+
+A box keeps its size wherever it goes: at a pole it reaches beyond 90 degrees, where no event is, and one that crosses the 180th
+meridian is two boxes there and one again elsewhere.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidings.errors import EventError, SubscriptionError
-from tidings.model.door.event import read_place
-from tidings.model.door.subscription import Subscription
+from tidings.errors import EventError, SubscriptionError, shown
+from tidings.model.door.single_values import read_place
+from tidings.model.door.subscription import Subscription, read_bounded
 from tidings.model.filter.clause import Box, Clause
 from tidings.model.filter.geodesy import circle_of, within
 from tidings.model.values.schema import Place, Schema
 
 
-def placed_within(schema: Schema, subscription: Subscription, point: Sequence[float], metres: float) -> Subscription:
-    """The subscription, further restricted to places within `metres` of `point`."""
+def placed_within(schema: Schema, subscription: Subscription, given: object) -> Subscription:
+    """The subscription, further restricted to places within so many metres of a point: `given` is ((x, y), metres)."""
+    point, metres = _circle(schema, given)
     if any(clause.box is not None for clause in subscription.clauses):
         raise SubscriptionError(
             f"subscription {subscription.id!r} has a box in its filter: within or a box on {schema.place!r}, not both"
         )
-    circle = within(schema, (point[0], point[1]), metres)
+    circle = within(schema, point, metres)
     clauses = [
         replace(clause, box=part.box, residue=(*clause.residue, *part.residue))
         for clause in subscription.clauses
         for part in circle
     ]
     return subscription.with_clauses(tuple(clauses))
+
+
+def _circle(schema: Schema, given: object) -> tuple[tuple[float, float], float]:
+    attribute = schema[schema.place] if schema.place is not None else None
+    if not isinstance(attribute, Place):
+        raise SubscriptionError("the topic has no Place attribute to be near to")
+    if not isinstance(given, list | tuple) or len(given) != 2:
+        raise SubscriptionError(f"within is {shown(given)}: ((x, y), metres) is accepted")
+    return _point("within", given[0], attribute.plane), read_bounded("within", given[1], 0.0)
 
 
 def _without_circle(subscription: Subscription) -> tuple[Subscription, float] | None:
@@ -50,7 +64,7 @@ def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) ->
     residues = [residue for clause in subscription.clauses for residue in clause.residue]
     round_a_point = _without_circle(subscription) if residues else None
     if round_a_point is not None and isinstance(attribute, Place):
-        return placed_within(schema, round_a_point[0], _point(schema.place or "", point, attribute.plane), round_a_point[1])
+        return placed_within(schema, round_a_point[0], (_point(schema.place or "", point, attribute.plane), round_a_point[1]))
     boxes = [clause.box for clause in subscription.clauses if clause.box is not None]
     if not isinstance(attribute, Place) or not boxes:
         raise SubscriptionError(f"subscription {subscription.id!r} has no place: only one with a box can be moved")
@@ -59,18 +73,16 @@ def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) ->
             f"subscription {subscription.id!r} has a shape other than a box on {schema.place!r}: give it a new filter"
         )
     x, y = _point(schema.place or "", point, attribute.plane)
-    unwrapped = boxes if attribute.plane or len(boxes) == 1 else unwrap(boxes)
-    west, south, east, north = boxes[0] if len(boxes) == 1 else around(unwrapped)
+    placed = [clause for clause in subscription.clauses if clause.box is not None]
+    unwrapped = placed if attribute.plane or len(placed) == 1 else unwrap(placed)
+    west, south, east, north = around([clause.box for clause in unwrapped if clause.box is not None])
     dx, dy = x - (west + east) / 2, y - (south + north) / 2
-    clauses: list[Clause] = []
-    place = iter(unwrapped)
-    for clause in subscription.clauses:
-        if clause.box is None:
-            clauses.append(clause)
-            continue
-        box = next(place)
+    clauses = [clause for clause in subscription.clauses if clause.box is None]
+    for clause in unwrapped:
+        assert clause.box is not None
+        box = clause.box
         shifted = (box[0] + dx, box[1] + dy, box[2] + dx, box[3] + dy)
-        clauses += [clause.placed(b) for b in ([shifted] if attribute.plane else wrap(shifted))]
+        clauses += [clause.placed(part) for part in ([shifted] if attribute.plane else wrap(shifted))]
     return subscription.with_clauses(tuple(clauses))
 
 
@@ -88,19 +100,40 @@ def _point(name: str, point: Sequence[float], plane: bool) -> tuple[float, float
     except EventError as error:
         raise SubscriptionError(str(error)) from None
     if box[:2] != box[2:]:
-        raise SubscriptionError(f"{name} = {point!r}: a subscription is moved to a point (x, y)")
+        raise SubscriptionError(f"{name} is {shown(point)}: a subscription is moved to a point (x, y)")
     return box[0], box[1]
 
 
-def unwrap(boxes: Sequence[Box]) -> list[Box]:
-    """Boxes that meet at the 180th meridian, laid side by side: the western hemisphere's go on beyond 180."""
-    crosses = any(b[2] == 180.0 for b in boxes) and any(b[0] == -180.0 for b in boxes)
-    return [(b[0] + 360.0, b[1], b[2] + 360.0, b[3]) if crosses and b[0] == -180.0 else b for b in boxes]
+def unwrap(clauses: Sequence[Clause]) -> list[Clause]:
+    """Clauses whose boxes meet at the 180th meridian, laid side by side: the western hemisphere's go on beyond 180, and the two
+    parts of one box are one."""
+    boxes = [clause.box for clause in clauses if clause.box is not None]
+    if not any(box[2] == 180.0 for box in boxes) or not any(box[0] == -180.0 for box in boxes):
+        return list(clauses)
+    whole: list[Clause] = []
+    for clause, box in zip(clauses, boxes, strict=True):
+        whole.append(clause if box[0] != -180.0 else clause.placed((box[0] + 360.0, box[1], box[2] + 360.0, box[3])))
+    for east in [clause for clause in whole if clause.box is not None and clause.box[0] == 180.0]:
+        for place, west in enumerate(whole):
+            joined = _joined(west, east)
+            if joined is not None:
+                whole[place] = joined
+                whole.remove(east)
+                break
+    return whole
+
+
+def _joined(west: Clause, east: Clause) -> Clause | None:
+    """Two parts of one box as one."""
+    a, b = west.box, east.box
+    if a is None or b is None or a[2] != b[0] or (a[1], a[3]) != (b[1], b[3]) or west.placed(b) != east:
+        return None
+    return west.placed((a[0], a[1], b[2], a[3]))
 
 
 def wrap(box: Box) -> list[Box]:
-    """A box back on the globe: cut at the poles, and in two where it crosses the 180th meridian."""
-    west, south, east, north = box[0], max(box[1], -90.0), box[2], min(box[3], 90.0)
+    """A box back on the globe: in two where it crosses the 180th meridian."""
+    west, south, east, north = box
     if east - west >= 360.0:
         return [(-180.0, south, 180.0, north)]
     turns = 360.0 if west < -180.0 else -360.0 if west >= 180.0 else 0.0

@@ -80,7 +80,7 @@ class Publisher:
         """`plain` and `ranked` are the matches of the event; what time brought until `at` comes first. See `publish_near`."""
         notes = self._advance_windows(at)
         judged = [(s.id, self._relevant(s, event, score, at)) for s, score in ranked]
-        concerned = [(id, relevance) for id, relevance in judged if relevance is not None]
+        concerned = [(id, relevance) for id, relevance in judged if relevance is not None and math.isfinite(relevance)]
         self.events.put(event)
         notes += [Notification(m.subscription, m.event, m.score, None, "matched", instant(at)) for m in plain]
         return notes + _of_entries(self.windows.publish(event.id, at, event.expires, concerned))

@@ -42,11 +42,12 @@ from tidings.model.columns.tables import (
     subscriptions_from_arrow,
 )
 from tidings.model.door.event import Event, EventReader, read_events
-from tidings.model.door.subscription import Subscription, changed, make_subscription, read_k
+from tidings.model.door.single_values import read_time
+from tidings.model.door.subscription import Subscription, changed, known_id, make_subscription, read_k
 from tidings.model.filter.clause import Clause, Values
 from tidings.model.filter.compile import compile_filter
 from tidings.model.values.schema import Attribute, Schema
-from tidings.model.values.times import parse_time
+from tidings.model.values.times import check_ahead
 from tidings.rank.relevance import relevance_of
 from tidings.topic.journal import Journal
 from tidings.topic.moving import moved, placed_within
@@ -115,7 +116,7 @@ class Topic:
         now = self._at(time)
         subscription = make_subscription(self.schema, id, filter, **ranking)
         if within is not None:
-            subscription = placed_within(self.schema, subscription, *within)
+            subscription = placed_within(self.schema, subscription, within)
         if subscription.by is not None:
             relevance_of(self.schema, subscription.by)
         if subscription.is_ranked:
@@ -165,6 +166,7 @@ class Topic:
             return self._replace(before, moved(self.schema, before, point), self._at(time))
 
     def unsubscribe(self, id: str) -> None:
+        id = known_id(id)
         with self._writing:
             if id not in self.store:
                 raise SubscriptionError(f"there is no subscription {id!r}")
@@ -177,7 +179,7 @@ class Topic:
     def unsubscribe_many(self, ids: Sequence[str]) -> int:
         """Remove those of `ids` that are there, as one change; how many they were."""
         with self._writing:
-            there = self.store.existing(pa.array(dict.fromkeys(ids), pa.string()))
+            there = self.store.existing(pa.array(dict.fromkeys(map(known_id, ids)), pa.string()))
             seq = self.store.next_seq
             with Committed(self):
                 if there:
@@ -188,7 +190,7 @@ class Topic:
             return len(there)
 
     def subscription(self, id: str) -> Subscription:
-        found = self.store.get(id)
+        found = self.store.get(known_id(id))
         if found is None:
             raise SubscriptionError(f"there is no subscription {id!r}")
         return found
@@ -295,6 +297,8 @@ class Topic:
     def _publish(self, events: Sequence[Event], columns: EventColumns, time: Any) -> list[Notification]:
         now = self._at(time)
         at = [now if time is not None or event.time is None else event.time for event in events]
+        if time is None:
+            check_ahead(max(at, default=now), now)
         with Committed(self):
             notes = self._told(events, columns, at) if self.key is None else self._told_of_objects(events, at)
             self.journal.published(events, notes, self.publisher)
@@ -362,4 +366,5 @@ class Topic:
     @staticmethod
     def _at(time: Any) -> int:
         """The only place that looks at the wall clock."""
-        return wall_clock.time_ns() // 1000 if time is None else parse_time(time)
+        instant = read_time("time", time)
+        return wall_clock.time_ns() // 1000 if instant is None else instant

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tidings.errors import BulkError, EventError, NeverMatchesWarning, SubscriptionError
 from tidings.model.columns.arrays import EventEncoder, Vocabularies, encode_clauses, encode_events
-from tidings.model.columns.arrow import NONE
+from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.gather import gather_clauses
 from tidings.model.columns.tables import (
     arrow_schema,

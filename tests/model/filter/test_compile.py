@@ -11,9 +11,9 @@ from tidings.errors import FilterError, NeverMatchesWarning
 from tidings.model.door.subscription import clause_to_record
 from tidings.model.filter.clause import Clause, above, below
 from tidings.model.filter.compile import compile_filter, compile_residue
+from tidings.model.filter.like import like_matcher
 from tidings.model.filter.normal_form import conjoin_all
 from tidings.model.filter.operands import compile_number
-from tidings.model.filter.residue import like_matcher
 from tidings.model.filter.syntax import parse_filter
 from tidings.model.values.times import parse_time
 
@@ -216,7 +216,7 @@ def test_too_many_clauses_fall_back_to_residue_and_then_are_refused():
         ("about = 'x'", "operator '=' does not apply to 'about', a Words"),
         ("price", "attribute 'price' is not a predicate"),
         ("price = NULL", "cannot compare with NULL"),
-        ("price = TRUE", "cannot compare with TRUE"),
+        ("price = TRUE", "takes a number, not True"),
         ("price = 1e400", "a finite number is accepted"),
         ("price = 1 / 0", "divides by zero"),
         ("avg(price) > 3", "operator 'avg'"),
@@ -238,7 +238,7 @@ def test_too_many_clauses_fall_back_to_residue_and_then_are_refused():
         (7, "type int"),
         ({"op": "=", "args": [{"property": "price"}]}, "operator '=' takes 2 operands, not 1"),
         ({"op": "=", "args": [{"property": "price"}, math.nan]}, "finite"),
-        ({"op": "=", "args": [{"property": "price"}, 10**400]}, r"finite|not CQL2"),
+        ({"op": "=", "args": [{"property": "price"}, 10**400]}, "a number that a float64 can hold"),
         ({"op": 3}, "not CQL2 JSON"),
         ('{"op": "=", "args": [{"property": "é"}, ', "broken JSON at byte 41"),
         ('{"op": "=", "args": [{"property": "price"}, NaN]}', "holds NaN"),
@@ -415,9 +415,9 @@ def test_what_is_no_number_is_refused(source):
         compile_number(SCHEMA, source)
 
 
-def test_a_ranking_without_a_finite_answer_raises():
-    with pytest.raises(ArithmeticError):
-        compile_number(SCHEMA, "price / stars").value({"price": 1.0, "stars": 0.0})
+def test_a_ranking_without_a_finite_answer_is_nan():
+    assert math.isnan(compile_number(SCHEMA, "price / stars").value({"price": 1.0, "stars": 0.0}))
+    assert math.isnan(compile_number(SCHEMA, "price / stars").value({"price": 1.0}))
 
 
 PLAIN = (

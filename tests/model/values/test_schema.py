@@ -53,7 +53,7 @@ def test_short_and_long_forms() -> None:
         (lambda: Schema({"1a": Number()}), "attribute name '1a'"),
         (lambda: Schema({3: Number()}), "attribute name 3"),
         (lambda: Schema({"id": Category()}), "attribute name 'id' is reserved; choose another"),
-        (lambda: Schema({"price": Number}), "a type is one of Number, Category, Time, Place, Words"),
+        (lambda: Schema({"price": Number}), "a type is one of Number, Category, Bool, Time, Date, Place, Words"),
         (lambda: Schema.from_dict({"price": "money"}), "attribute 'price' has type 'money': a type is one of number, category"),
         (
             lambda: Schema.from_dict({"price": {"type": "number", "max": 3}}),

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from tidings.match.answers.results import instant
-from tidings.model.values.schema import Schema, Time
+from tidings.model.values.schema import Date, Schema, Time
 from tidings.model.values.vague import Between
 
 SECOND = 1_000_000
@@ -34,7 +34,7 @@ def value_in_words(schema: Schema, name: str, value: Any) -> str:
         return str(sorted(value))
     if isinstance(value, Between):
         return f"from {value_in_words(schema, name, value.lo)} to {value_in_words(schema, name, value.hi)}"
-    if isinstance(schema.get(name), Time) and math.isfinite(value):
+    if isinstance(schema.get(name), Time | Date) and math.isfinite(value):
         return instant(int(value)).isoformat()
     return f"{value:.17g}" if isinstance(value, float) and value.is_integer() else str(value)
 
@@ -43,7 +43,7 @@ def _open_end(schema: Schema, name: str, bound: float, outward: float) -> float 
     """The bound that was given as `<` or `>`: the number or instant next to this one, if it is the rounder of the two."""
     if not math.isfinite(bound):
         return None
-    if isinstance(schema.get(name), Time):
+    if isinstance(schema.get(name), Time | Date):
         neighbour = bound + math.copysign(1, outward)
         return neighbour if neighbour % SECOND == 0 else None
     neighbour = math.nextafter(bound, outward)

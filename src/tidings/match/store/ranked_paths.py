@@ -142,6 +142,9 @@ class Stabbing:
         for formula in segment.formulas.values():
             if [*formula.coefficients] != [name for name in self._names if name in formula.coefficients]:
                 self._why = self._why or "a score names attributes in another order than the schema"
+        forms = segment.formulas.values()
+        self._steepest = max((abs(slope) for form in forms for slope in form.coefficients.values()), default=0.0)
+        self._highest = max((abs(form.base) for form in forms), default=0.0)
         self._segment = segment if self._why is None else None
 
     @cached_property
@@ -161,9 +164,11 @@ class Stabbing:
             return self._why
         if question.k >= len(segment):
             return "k is at least the number of subscriptions"
-        missing = self._names and np.isnan(question.events.value[:, [segment.schema.dimension[n] for n in self._names]]).any()
-        if missing:
+        value = question.events.value[:, [segment.schema.dimension[name] for name in self._names]]
+        if np.isnan(value).any():
             return "an event lacks an attribute that scores depend on"
+        if float(np.abs(value).max(initial=0.0)) * self._steepest * len(self._names) + self._highest > 1e300:
+            return "a score may have no finite answer"
         return "some were removed, and scores depend on the event" if self._names and live.dead else None
 
     def cost(self, question: Question, estimate: Estimate) -> float:

@@ -215,6 +215,20 @@ def starts(count: NDArray[np.int64]) -> NDArray[np.int64]:
     return start
 
 
+def sorted_rows(rows: int, row: NDArray[np.int64], code: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Ragged codes of (row, code) pairs in any order: ascending and distinct within a row, negative codes left out."""
+    key = ((row << 32) | code)[code >= 0]
+    if not (key[1:] > key[:-1]).all():
+        key.sort()
+        key = key[np.concatenate(([True], key[1:] > key[:-1]))]
+    return starts(np.bincount(key >> 32, minlength=rows)), (key & 0xFFFFFFFF).astype(np.int32)
+
+
+def rows_of(start: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of each element of a ragged array."""
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
 def encode_events(schema: Schema, vocabularies: Vocabularies, events: Sequence[Values]) -> EventColumns:
     """Arrays of events given as normalised values. Nothing is added to the vocabularies."""
     encoder = EventEncoder(schema, vocabularies)

@@ -12,9 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.errors import shown
-from tidings.model.columns.arrays import IN, NO_BOX, RANGE, ClauseColumns, Vocabularies, ragged_take, starts, take_clauses
-from tidings.model.columns.arrow import NONE, TableReader, Tokens, rows_of, sorted_rows
-from tidings.model.values.schema import Category, Number, Place, Schema, Time, Words
+from tidings.model.columns.arrays import (
+    IN,
+    NO_BOX,
+    RANGE,
+    ClauseColumns,
+    Vocabularies,
+    ragged_take,
+    rows_of,
+    sorted_rows,
+    starts,
+    take_clauses,
+)
+from tidings.model.columns.arrow import TableReader, Tokens
+from tidings.model.columns.arrow_numbers import NONE
+from tidings.model.values.schema import Bool, Category, Date, Number, Place, Schema, Time, Words
 from tidings.model.values.text import tokenize
 
 Mask = NDArray[np.bool_]
@@ -128,10 +140,12 @@ def predicate_columns(schema: Schema) -> list[str]:
     """The names of the predicate columns that a table of subscriptions may have."""
     names = []
     for name, attribute in schema.items():
-        if isinstance(attribute, Number | Time):
+        if isinstance(attribute, Number | Time | Date):
             names += [f"{name}.lo", f"{name}.hi"]
         elif isinstance(attribute, Category):
             names.append(f"{name}.in")
+        elif isinstance(attribute, Bool):
+            names.append(f"{name}.is")
     names += [] if schema.place is None else [f"{schema.place}.box"]
     return names + ([] if schema.words is None else [f"{schema.words}.all", f"{schema.words}.any"])
 
@@ -139,11 +153,14 @@ def predicate_columns(schema: Schema) -> list[str]:
 def read_predicates(schema: Schema, reader: TableReader) -> PredicateColumns:
     columns = PredicateColumns(len(reader.table))
     for name, attribute in schema.items():
-        if isinstance(attribute, Number | Time) and (f"{name}.lo" in reader or f"{name}.hi" in reader):
+        if isinstance(attribute, Number | Time | Date) and (f"{name}.lo" in reader or f"{name}.hi" in reader):
             columns.ranges[name] = _read_range(reader, name, attribute)
         elif isinstance(attribute, Category) and f"{name}.in" in reader:
             columns.within[name] = reader.lists(f"{name}.in")
             _refuse_empty(reader, f"{name}.in", columns.within[name])
+        elif isinstance(attribute, Bool) and f"{name}.is" in reader:
+            wanted = reader.flags(f"{name}.is").astype(np.float64)
+            columns.ranges[name] = reader.present(f"{name}.is"), wanted, wanted
     if schema.place is not None and f"{schema.place}.box" in reader:
         place = schema[schema.place]
         columns.box = reader.boxes(f"{schema.place}.box", isinstance(place, Place) and place.plane)
@@ -162,20 +179,20 @@ def _read_words(reader: TableReader, name: str, tokenizer: str, columns: Predica
         columns.any = _read_alternatives(reader, f"{name}.any", tokenizer)
 
 
-def _read_range(reader: TableReader, name: str, attribute: Number | Time) -> tuple[Mask, Float, Float]:
+def _read_range(reader: TableReader, name: str, attribute: Number | Time | Date) -> tuple[Mask, Float, Float]:
     lo = _read_end(reader, f"{name}.lo", attribute, -np.inf)
     hi = _read_end(reader, f"{name}.hi", attribute, np.inf)
     reader.refuse(lo > hi, lambda row: f"{name}.lo is {lo[row]:.17g} and {name}.hi is {hi[row]:.17g}: lo <= hi is accepted")
     return (lo > -np.inf) | (hi < np.inf), lo, hi
 
 
-def _read_end(reader: TableReader, column: str, attribute: Number | Time, none: float) -> Float:
+def _read_end(reader: TableReader, column: str, attribute: Number | Time | Date, none: float) -> Float:
     if column not in reader:
         return np.full(len(reader.table), none)
     if isinstance(attribute, Number):
         value = reader.numbers(column)
         return np.where(np.isnan(value), none, value)
-    instant = reader.times(column)
+    instant = reader.times(column) if isinstance(attribute, Time) else reader.dates(column)
     return np.where(instant == NONE, none, instant)
 
 

@@ -29,9 +29,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.errors import SubscriptionError
-from tidings.model.columns.arrow import NONE, TableReader
+from tidings.model.columns.arrow import TableReader
+from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.door.subscription import LARGEST_K, read_bounded, read_ranking
 from tidings.model.filter.linear import parse_linear
+from tidings.model.values.limits import recovering
 from tidings.model.values.schema import Schema
 from tidings.model.values.window import LARGEST, Window, parse_window
 
@@ -54,7 +56,8 @@ class Rankings:
             given["similarity"] = (alpha, theta)
         weights = {name: column[row].as_py() for name, column in self.weights.items()}
         given["weights"] = {name: weight for name, weight in weights.items() if weight is not None} or None
-        return {"expires": expires, **read_ranking(schema, given)}
+        with recovering():
+            return {"expires": expires, **read_ranking(schema, given)}
 
 
 def read_rankings(schema: Schema, reader: TableReader) -> Rankings:
@@ -134,7 +137,7 @@ def _expires(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:
 
 
 def _owner(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:
-    return {"owner": reader.texts("owner")}
+    return {"owner": reader.names("owner")}
 
 
 def _by(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:

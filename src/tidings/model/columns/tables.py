@@ -9,36 +9,42 @@ topic the key stands for `id` and `deleted` marks tombstones. `arrow_schema` is 
 | type       | written                          | also read                                                       |
 |------------|----------------------------------|-----------------------------------------------------------------|
 | `Number`   | float64                          | any integer, float or decimal                                   |
-| `Category` | string                           | large_string, string_view, dictionary of these                  |
+| `Category` | string                           | large_string, string_view                                       |
+| `Bool`     | bool                             |                                                                 |
 | `Time`     | timestamp[us, UTC]               | any timestamp (UTC if it has no zone), date, ISO 8601, seconds   |
+| `Date`     | date32                           | date64, 'YYYY-MM-DD'                                            |
 | `Place`    | struct<xmin, ymin, xmax, ymax>   | struct<x, y>, lists of 2 or 4 numbers                           |
+| with shapes | binary, WKB                     | large_binary, the same                                          |
 | `Words`    | list<string>                     | string, tokenised                                               |
+
+A dictionary of any of these is read as what it holds.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import shapely
 from numpy.typing import NDArray
 
-from tidings.errors import BulkError, EventError, FilterError, SubscriptionError, TidingsError
+from tidings.errors import BulkError, EventError, FilterError, SubscriptionError, TidingsError, shown
 from tidings.model.columns.arrays import (
-    MISSING_BOX,
     ClauseColumns,
     EventColumns,
     Vocabularies,
     encode_clauses,
     ragged_take,
+    rows_of,
     starts,
     take_clauses,
 )
-from tidings.model.columns.arrow import NONE, Strings, TableReader, Tokens, rows_of
+from tidings.model.columns.arrow import Strings, TableReader
+from tidings.model.columns.arrow_numbers import NONE
+from tidings.model.columns.event_columns import ReadEvents, read_columns
 from tidings.model.columns.gather import decode_clause
 from tidings.model.columns.predicates import PredicateColumns, predicate_columns, read_predicates
 from tidings.model.columns.rankings import FIELDS, Rankings, read_rankings
@@ -46,14 +52,24 @@ from tidings.model.door.event import Event, EventReader
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
-from tidings.model.values.schema import Category, Number, Place, Schema, Time, Words
+from tidings.model.values.outline import geometry_of
+from tidings.model.values.schema import Attribute, Bool, Category, Date, Number, Place, Schema, Time, Words
+from tidings.model.values.times import DAY
 
 Read = TypeVar("Read")
 
 _BLOCK = 256
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _BOX = pa.struct([(corner, pa.float64()) for corner in ("xmin", "ymin", "xmax", "ymax")])
-_ARROW = {Number: pa.float64(), Category: pa.string(), Time: _TIMESTAMP, Place: _BOX, Words: pa.list_(pa.string())}
+_ARROW = {
+    Number: pa.float64(),
+    Category: pa.string(),
+    Bool: pa.bool_(),
+    Time: _TIMESTAMP,
+    Date: pa.date32(),
+    Place: _BOX,
+    Words: pa.list_(pa.string()),
+}
 
 
 @dataclass(slots=True)
@@ -74,7 +90,7 @@ class EventBatch:
     deleted: NDArray[np.bool_]
     rows: NDArray[np.int64]
     refused: list[tuple[int, str]]
-    _read: _Columns = field(repr=False)
+    _read: ReadEvents = field(repr=False)
     _known: int
     _blocks: dict[int, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
 
@@ -108,7 +124,7 @@ def events_from_arrow(
 ) -> EventBatch:
     """The table's events; nothing is added to the vocabularies. Bad rows raise one BulkError or are left out (`skip`)."""
     columns, taken, rows, refused = read_rows(
-        table, EventError, "events", lambda reader: _read_columns(schema, reader, key), on_error
+        table, EventError, "events", lambda reader: read_columns(schema, reader, key), on_error
     )
     known = vocabularies.size
     return EventBatch(
@@ -133,8 +149,7 @@ def read_rows(
     """What `read` makes of the good rows, these rows, their numbers, and the refused ones. To skip is to read once more."""
     if on_error not in ("raise", "skip"):
         raise error(f"on_error is {on_error!r}: 'raise' or 'skip' is accepted")
-    if isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
+    table = plain_table(table, error)
     rows = np.arange(len(table))
     reader = TableReader(table, error)
     result = read(reader)
@@ -148,12 +163,32 @@ def read_rows(
     return result, table, rows, refused
 
 
+def plain_table(table: object, error: type[TidingsError]) -> pa.Table:
+    """The table with every dictionary column as what it holds; each name stands once."""
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not isinstance(table, pa.Table):
+        raise error(f"{shown(table)}: a pyarrow.Table is accepted")
+    if len(set(table.column_names)) < len(table.column_names):
+        twice = next(name for name in table.column_names if table.column_names.count(name) > 1)
+        raise error(f"column {twice!r} stands twice in the table: once is accepted")
+    plain: pa.Table = table
+    for place, kind in enumerate(plain.schema.types):
+        if pa.types.is_dictionary(kind):
+            plain = plain.set_column(place, plain.column_names[place], plain.column(place).cast(kind.value_type))
+    return plain
+
+
 def arrow_schema(schema: Schema, key: str | None = None) -> pa.Schema:
     """The columns of a topic's events as tidings writes them."""
     fields = {"id" if key is None else key: pa.string()}
-    fields |= {name: _ARROW[type(attribute)] for name, attribute in schema.items()}
+    fields |= {name: _arrow_type(attribute) for name, attribute in schema.items()}
     fields |= {"time": _TIMESTAMP, "expires": _TIMESTAMP}
     return pa.schema(list((fields if key is None else fields | {"deleted": pa.bool_()}).items()))
+
+
+def _arrow_type(attribute: Attribute) -> pa.DataType:
+    return pa.binary() if isinstance(attribute, Place) and attribute.shapes else _ARROW[type(attribute)]
 
 
 def events_to_arrow(schema: Schema, events: Sequence[Event], key: str | None = None) -> pa.Table:
@@ -188,102 +223,16 @@ def _instants(microseconds: NDArray[np.int64]) -> pa.Array:
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_struct(kind):
+    if pa.types.is_date(kind):
+        days = [None if value is None else value // DAY for value in values]
+        return pa.array(days, pa.int32()).cast(kind)
+    if pa.types.is_binary(kind):
+        values = [None if value is None else shapely.to_wkb(geometry_of(value)) for value in values]
+    elif pa.types.is_struct(kind):
         values = [None if value is None else dict(zip(("xmin", "ymin", "xmax", "ymax"), value, strict=True)) for value in values]
     elif pa.types.is_list(kind):
         values = [None if value is None else sorted(value) for value in values]
     return pa.array(values, kind)
-
-
-@dataclass(slots=True)
-class _Columns:
-    """Validated columns, before any code is asked of a vocabulary."""
-
-    ids: pa.Array
-    time: NDArray[np.int64]
-    expires: NDArray[np.int64]
-    deleted: NDArray[np.bool_]
-    numbers: dict[str, NDArray[np.float64]]
-    categories: dict[str, Strings]
-    place: tuple[NDArray[np.bool_], NDArray[np.float64]] | None
-    words: Tokens | None
-
-    def encode(self, schema: Schema, vocabularies: Vocabularies) -> EventColumns:
-        rows = len(self.ids)
-        value = np.full((rows, len(schema.ranges) + 2), np.nan)
-        for name, column in self.numbers.items():
-            value[:, schema.dimension[name]] = column
-        for name, strings in self.categories.items():
-            value[:, schema.dimension[name]] = strings.table(vocabularies.categories[name].code, np.float64, np.nan)
-        box = np.tile(np.asarray(MISSING_BOX), (rows, 1)) if self.place is None else self.place[1]
-        start, word = np.zeros(rows + 1, np.int64), np.empty(0, np.int32)
-        if self.place is not None:
-            value[self.place[0], -2] = 0.0
-        if self.words is not None:
-            value[self.words.present, -1] = 0.0
-            start, word = self.words.codes(vocabularies.words.codes)
-        return EventColumns(value, box, start, word)
-
-
-def _read_columns(schema: Schema, reader: TableReader, key: str | None) -> _Columns:
-    id_field = EventReader(schema, key).id_field
-    envelope = [id_field, "time", "expires", *(["deleted"] if key is not None else [])]
-    for name in reader.table.column_names:
-        if name not in schema and name not in envelope:
-            raise EventError(f"column {name!r} is unknown: this topic's events have {', '.join([*envelope, *schema])}")
-    rows = len(reader.table)
-    none = np.full(rows, NONE)
-    columns = _Columns(
-        ids=pa.nulls(rows, pa.string()),
-        time=reader.times("time") if "time" in reader else none,
-        expires=reader.times("expires") if "expires" in reader else none,
-        deleted=reader.flags("deleted") if "deleted" in envelope and "deleted" in reader else np.zeros(rows, np.bool_),
-        numbers={},
-        categories={},
-        place=None,
-        words=None,
-    )
-    for name in schema:
-        if name in reader:
-            _read_attribute(schema, reader, name, columns)
-    if id_field in reader:
-        columns.ids = reader.ids(id_field, distinct=key is None, required=key is not None)
-    elif key is not None:
-        raise EventError(f"column {key!r} is missing: it is this topic's key, a column of strings")
-    columns.ids = _with_made_ids(columns.ids)
-    return columns
-
-
-def _read_attribute(schema: Schema, reader: TableReader, name: str, columns: _Columns) -> None:
-    """Read one column. A second Place or Words attribute is validated only: predicates on it read `values_from_arrow`."""
-    attribute = schema[name]
-    if isinstance(attribute, Number):
-        columns.numbers[name] = reader.numbers(name)
-    elif isinstance(attribute, Time):
-        instants = reader.times(name)
-        columns.numbers[name] = np.where(instants == NONE, np.nan, instants)
-    elif isinstance(attribute, Category):
-        columns.categories[name] = reader.strings(name)
-    elif isinstance(attribute, Place):
-        boxes = reader.boxes(name, attribute.plane)
-        columns.place = boxes if name == schema.place else columns.place
-    else:
-        words = reader.words(name, attribute.tokenizer)
-        columns.words = words if name == schema.words else columns.words
-
-
-def _with_made_ids(ids: pa.Array) -> pa.Array:
-    """Random version-4 UUIDs, as 32 hexadecimal digits, for the nulls."""
-    if ids.null_count == 0:
-        return ids
-    raw = np.frombuffer(os.urandom(16 * ids.null_count), np.uint8).reshape(-1, 16).copy()
-    raw[:, 6] = raw[:, 6] & 0x0F | 0x40
-    raw[:, 8] = raw[:, 8] & 0x3F | 0x80
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
-    text = digits[np.stack([raw >> 4, raw & 0x0F], axis=2)].reshape(-1)
-    offsets = np.arange(0, len(text) + 1, 32, dtype=np.int32)
-    made = pa.StringArray.from_buffers(ids.null_count, pa.py_buffer(offsets), pa.py_buffer(text))
-    return pc.replace_with_mask(ids, ids.is_null(), made)
 
 
 @dataclass(slots=True)

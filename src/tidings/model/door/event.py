@@ -4,8 +4,8 @@ An event's values take the forms that `schema` lists, once, here; nothing behind
 a missing one. Whatever cannot be read raises EventError: one sentence with the field, the value and what is accepted.
 
 Which form it is: `specversion` marks a CloudEvent (attributes in `data`, id and time from the envelope, every other envelope
-attribute ignored); `"type": "Feature"` marks a GeoJSON Feature (attributes in `properties`, the geometry's box is the first
-Place attribute). A schema that has an attribute of that very name keeps it: `type` then needs a `geometry` beside it.
+attribute ignored); `"type": "Feature"` marks a GeoJSON Feature (attributes in `properties`, the geometry is the first Place
+attribute). A schema that has an attribute of that very name keeps it: `type` then needs a `geometry` beside it.
 
 In a keyed topic the field `key` is the id, and `"deleted": true` makes a tombstone.
 
@@ -17,27 +17,16 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import math
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
-import numpy as np
-
 from tidings.errors import BulkError, EventError, SchemaError, shown
-from tidings.model.filter.clause import Box
-from tidings.model.values.schema import Attribute, Category, Number, Place, Schema, Time
-from tidings.model.values.text import tokenize
-from tidings.model.values.times import parse_time
-from tidings.model.values.vague import Between, Uncertain, check_worlds, read_vague
-
-TEXT_LIMIT = 1_000_000
-"""Most characters that a string of an event may have."""
-
-PLACE_FORMS = "(x, y), (xmin, ymin, xmax, ymax), the same as an object with these names, or a GeoJSON geometry"
+from tidings.model.door.single_values import read_id, read_time, read_truth, value_reader
+from tidings.model.values.schema import Category, Number, Schema
+from tidings.model.values.vague import Between, Uncertain, check_worlds
 
 _LARGEST = sys.float_info.max
 _PLAIN_NUMBERS = (float, int)
@@ -132,7 +121,7 @@ class EventReader:
             elif name == "expires":
                 expires = read_time("expires", value)
             elif name == "deleted" and self.key is not None:
-                deleted = self._deleted(value)
+                deleted = read_truth("deleted", value)
             else:
                 raise self._unknown(name, value)
         return Event(self._id(event_id), values, time, expires, deleted)
@@ -176,11 +165,6 @@ class EventReader:
                 raise EventError(f"{self.key} is missing: it is this topic's key, a string that is not empty")
             return uuid.uuid4().hex
         return read_id(self.id_field, value)
-
-    def _deleted(self, value: object) -> bool:
-        if isinstance(value, bool):
-            return value
-        raise EventError(f"deleted is {shown(value)}: true or false is accepted")
 
     def _unknown(self, name: object, value: object) -> EventError:
         known = ", ".join([self.id_field, *self.schema, "time", "expires", *(["deleted"] if self.key is not None else [])])
@@ -251,143 +235,3 @@ def _base64_object(data: object) -> Any:
         return parse_json(base64.b64decode(data, validate=True))  # type: ignore[arg-type]
     except (binascii.Error, TypeError, ValueError):
         raise EventError(f"data_base64 is {shown(data)}: base64 of a JSON object is accepted") from None
-
-
-def value_reader(name: str, attribute: Attribute) -> Callable[[Any], Any]:
-    """The function that takes a value of `attribute` to its one form, or raises EventError."""
-    if isinstance(attribute, Number):
-        return lambda value: read_vague(name, value, read_number, True) or read_number(name, value)
-    if isinstance(attribute, Category):
-        return lambda value: read_text(name, value) if isinstance(value, str) else _category(name, value)
-    if isinstance(attribute, Time):
-        return lambda value: read_vague(name, value, read_time, True) or read_time(name, value)
-    if isinstance(attribute, Place):
-        return lambda value: read_place(name, value, attribute.plane)
-    return lambda value: read_words(name, value, attribute.tokenizer)
-
-
-def _category(name: str, value: Any) -> Any:
-    return read_vague(name, value, read_text, False) or read_text(name, value)
-
-
-def read_number(name: str, value: Any) -> float:
-    if isinstance(value, int | float | np.integer | np.floating | Decimal) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except (OverflowError, ValueError):
-            number = math.nan
-        if math.isfinite(number):
-            return number
-    raise EventError(f"{name} is {shown(value)}: a finite number is accepted")
-
-
-def read_text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise EventError(f"{name} is {shown(value)}: a string is accepted")
-    if len(value) > TEXT_LIMIT:
-        raise EventError(f"{name} is a string of {len(value)} characters: at most {TEXT_LIMIT} are accepted")
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise EventError(f"{name} is {shown(value)}: a string of Unicode characters is accepted, and half a surrogate pair is none")
-    return value
-
-
-def read_id(name: str, value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str) or not value:
-        raise EventError(f"{name} is {shown(value)}: a string that is not empty is accepted")
-    return read_text(name, value)
-
-
-def read_time(name: str, value: object) -> int | None:
-    if value is None:
-        return None
-    try:
-        return parse_time(value)
-    except ValueError as error:
-        raise EventError(f"{name}: {error}") from None
-
-
-def read_words(name: str, value: object, tokenizer: str) -> frozenset[str]:
-    if isinstance(value, str):
-        return tokenize(read_text(name, value), tokenizer)
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if not isinstance(value, list | tuple | set | frozenset) or not all(isinstance(word, str) for word in value):
-        raise EventError(f"{name} is {shown(value)}: a string or a list of strings is accepted")
-    if sum(map(len, value)) > TEXT_LIMIT:
-        raise EventError(f"{name} has words of {sum(map(len, value))} characters: at most {TEXT_LIMIT} are accepted")
-    return tokenize([read_text(name, word) for word in value], tokenizer)
-
-
-_OBJECT_FORMS = (("x", "y"), ("xmin", "ymin", "xmax", "ymax"))
-_POINT = frozenset(_OBJECT_FORMS[0])
-
-
-def read_place(name: str, value: Any, plane: bool) -> Box:
-    """The box of a place in any of its forms, within longitude and latitude unless it lies on a plane."""
-    if value.__class__ is dict and value.keys() == _POINT:
-        value = (value["x"], value["y"])
-    if isinstance(value, tuple | list) and len(value) == 2:
-        x, y = value
-        if not (x.__class__ is y.__class__ is float and -_LARGEST <= x <= _LARGEST and -_LARGEST <= y <= _LARGEST):
-            x, y = read_number(f"{name}.x", x), read_number(f"{name}.y", y)
-        box = (x, y, x, y)
-    else:
-        box = _other_box(name, value)
-        if box[0] > box[2] or box[1] > box[3]:
-            raise _inverted(name, box, plane)
-    if not plane and not (box[0] >= -180.0 and box[2] <= 180.0 and box[1] >= -90.0 and box[3] <= 90.0):
-        raise EventError(
-            f"{name} is {shown(value)}: longitude from -180 to 180 and latitude from -90 to 90 are accepted, in this order"
-        )
-    return box
-
-
-def _inverted(name: str, box: Box, plane: bool) -> EventError:
-    if not plane and box[0] > box[2] and box[1] <= box[3]:
-        return EventError(
-            f"{name} is {box}: a box across the 180th meridian (xmin > xmax) is not accepted here; give each side its own"
-        )
-    return EventError(f"{name} is {box}: a box has xmin <= xmax and ymin <= ymax")
-
-
-def _other_box(name: str, value: object) -> Box:
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        if "type" in value:
-            return _geometry_box(name, value)
-        for form in _OBJECT_FORMS:
-            if value.keys() == set(form):
-                value = [value[part] for part in form]
-                break
-    if not isinstance(value, tuple | list) or len(value) not in (2, 4):
-        raise EventError(f"{name} is {shown(value)}: {PLACE_FORMS} is accepted")
-    first, second, *rest = (read_number(name, part) for part in value)
-    return (first, second, *rest) if rest else (first, second, first, second)  # type: ignore[return-value]
-
-
-def _geometry_box(name: str, geometry: Mapping[str, Any]) -> Box:
-    """The bounding box of a GeoJSON geometry, however deeply its positions are nested."""
-    xs, ys = [], []
-    todo: list[Any] = [geometry]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, Mapping):
-            inner = part.get("geometries" if part.get("type") == "GeometryCollection" else "coordinates")
-            if not isinstance(inner, list | tuple):
-                raise EventError(f"{name} is {shown(geometry)}: {PLACE_FORMS} is accepted")
-            todo.append(inner)
-        elif isinstance(part, list | tuple) and part and not isinstance(part[0], list | tuple | Mapping):
-            if len(part) < 2:
-                raise EventError(f"{name} has the position {shown(part)}: a position is two numbers or more")
-            xs.append(read_number(f"{name}.x", part[0]))
-            ys.append(read_number(f"{name}.y", part[1]))
-        elif isinstance(part, list | tuple):
-            todo.extend(part)
-        else:
-            raise EventError(f"{name} has the coordinates {shown(part)}: a position is two numbers or more")
-    if not xs:
-        raise EventError(f"{name} is {shown(geometry)}: a geometry has a position at least")
-    return (min(xs), min(ys), max(xs), max(ys))

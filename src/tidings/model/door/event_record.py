@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import shapely
+
 from tidings.model.door.event import Event
+from tidings.model.values.outline import Outline, place_of
 from tidings.model.values.schema import Place, Schema
 
 
@@ -22,10 +25,14 @@ def event_from_record(schema: Schema, record: Mapping[str, Any]) -> Event:
     for name, value in values.items():
         if isinstance(value, list):
             values[name] = tuple(value) if isinstance(schema[name], Place) else frozenset(value)
+        elif isinstance(value, dict):
+            values[name] = place_of(shapely.from_wkb(value["wkb"]))
     return Event(record["id"], values, record["time"], record["expires"], record.get("deleted", False))
 
 
 def _plain_value(value: Any) -> Any:
+    if isinstance(value, Outline):
+        return {"wkb": value.wkb.hex()}
     if isinstance(value, frozenset):
         return sorted(value)
     return list(value) if isinstance(value, tuple) else value

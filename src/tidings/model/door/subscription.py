@@ -16,17 +16,18 @@ from typing import Any
 import numpy as np
 
 from tidings.errors import EventError, FilterError, NeverMatchesWarning, SubscriptionError, shown
-from tidings.model.door.event import parse_json, read_id, read_number, read_text, read_time
+from tidings.model.door.by import by_text, read_by
+from tidings.model.door.event import parse_json
+from tidings.model.door.single_values import read_id, read_name, read_number, read_time
 from tidings.model.filter.clause import Clause, Values
 from tidings.model.filter.compile import compile_filter, compile_residue
 from tidings.model.filter.linear import Linear, parse_linear
-from tidings.model.filter.operands import compile_number
+from tidings.model.filter.syntax import too_deep
+from tidings.model.values.limits import TEXT_LIMIT, limited, recovering
 from tidings.model.values.schema import Schema
 from tidings.model.values.window import Window, parse_window
 
 LARGEST_K = 2**31 - 1
-_written = json.JSONEncoder(check_circular=False).encode
-"""What compiled is a tree, so there is no circle to look for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,17 @@ class Subscription:
         return Subscription(self.id, clauses, None, *ranking, self.by, self.expires, self.owner, self.error, self.since)
 
     def score_of(self, values: Values) -> float:
+        """NaN when the event has no score: it lacks an attribute, or the answer is not finite. There is no match then."""
         return Linear(self.score, self.terms)(values)
+
+
+def known_id(value: object) -> str:
+    """The id of a subscription that may be there, in the form that `make_subscription` gives it."""
+    try:
+        with recovering():
+            return read_id("id", value)
+    except EventError as error:
+        raise SubscriptionError(str(error)) from None
 
 
 def make_subscription(schema: Schema, id: object, filter: object = None, **ranking: object) -> Subscription:
@@ -145,7 +156,12 @@ def to_record(subscription: Subscription) -> dict[str, Any]:
 
 
 def from_record(schema: Schema, record: Mapping[str, Any]) -> Subscription:
-    """The inverse of `to_record`."""
+    """The inverse of `to_record`. No limit is asked again: what was accepted once is accepted for ever."""
+    with recovering():
+        return _from_record(schema, record)
+
+
+def _from_record(schema: Schema, record: Mapping[str, Any]) -> Subscription:
     fields = dict(record)
     name, expires, clauses = fields.pop("id"), fields.pop("expires", None), fields.pop("clauses", None)
     since = fields.pop("since", None)
@@ -205,8 +221,21 @@ def _read_filter(schema: Schema, filter: object) -> tuple[str | None, tuple[Clau
         return None, (Clause(),)
     if not isinstance(filter, str | Mapping):
         raise SubscriptionError(f"filter is {shown(filter)}: CQL2 as text or as a JSON object is accepted")
-    clauses = tuple(compile_filter(schema, filter))
-    return filter if isinstance(filter, str) else _written(filter), clauses
+    source = filter if isinstance(filter, str) else _written(filter)
+    return source, tuple(compile_filter(schema, filter))
+
+
+def _written(filter: Mapping[str, Any]) -> str:
+    """The JSON that a dict is kept as; by its length it is measured, as texts are."""
+    try:
+        source = json.dumps(dict(filter), check_circular=False)
+    except RecursionError:
+        too_deep()
+    except (TypeError, ValueError) as error:
+        raise FilterError(f"the filter {shown(filter)} is not CQL2 JSON: {error}") from None
+    if len(source) > TEXT_LIMIT and limited():
+        raise FilterError(f"the filter has {len(source)} characters as JSON: at most {TEXT_LIMIT} are accepted")
+    return source
 
 
 def _score(schema: Schema, value: object) -> dict[str, Any]:
@@ -240,18 +269,9 @@ def read_k(value: object) -> int:
 
 
 def _by(schema: Schema, value: object) -> dict[str, Any]:
-    """An expression, kept as text; or an object, kept as its JSON, which `rank.relevance` reads and may refuse."""
-    if isinstance(value, Mapping):
-        return {"by": json.dumps(value)}
-    refusal = f"by is {shown(value)}: an expression as '-price' or an object as {{'near': ...}} is accepted"
-    if not isinstance(value, str):
-        raise SubscriptionError(refusal)
-    if not value.lstrip().startswith("{"):
-        try:
-            compile_number(schema, value)
-        except FilterError as error:
-            raise SubscriptionError(f"{refusal} ({error})") from None
-    return {"by": value}
+    text = by_text(value)
+    read_by(schema, text)
+    return {"by": text}
 
 
 def _error(schema: Schema, value: object) -> dict[str, Any]:
@@ -281,6 +301,6 @@ _READERS: dict[str, Callable[[Schema, object], dict[str, Any]]] = {
     "window": lambda schema, value: {"window": parse_window(value)},
     "by": _by,
     "expires": lambda schema, value: {"expires": read_time("expires", value)},
-    "owner": lambda schema, value: {"owner": read_text("owner", value)},
+    "owner": lambda schema, value: {"owner": read_name("owner", value)},
     "error": _error,
 }

@@ -21,11 +21,16 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """A predicate that no index serves. `source` is its CQL2 JSON, `test` its compiled form, `attributes` what it reads."""
+    """A predicate that no index serves. `source` is its CQL2 JSON, `test` its compiled form, `attributes` what it reads.
+
+    `test` never raises: None, which is as good as False, says that the predicate has no finite answer, so that whoever asks can
+    count it. `price` is what a test may cost, about the values that it looks at.
+    """
 
     source: str
     attributes: frozenset[str]
-    test: Callable[[Values], bool] = field(compare=False, repr=False)
+    test: Callable[[Values], bool | None] = field(compare=False, repr=False)
+    price: int = field(default=1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,13 @@ class Clause:
             name = "+".join(sorted(residue.attributes))
             add(name, residue=(*parts.get(name, Clause()).residue, residue))
         return parts
+
+    @property
+    def price(self) -> int:
+        """What the clause may cost to keep and to check, about the values that it names."""
+        sets = (self.within, self.without)
+        named = sum(len(strings) for given in sets for strings in given.values())
+        return 1 + len(self.ranges) + named + len(self.words) + sum(residue.price for residue in self.residue)
 
     @property
     def satisfiable(self) -> bool:

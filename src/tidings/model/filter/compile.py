@@ -8,6 +8,9 @@ of it an index can serve.
 A leaf that splits into several clauses (`<>`, IN on numbers, A_OVERLAPS) multiplies the whole. When the limit is passed such leaves
 are compiled once more, each into one clause: their hull for the index, themselves as residue. Beyond the limit even so, the
 filter is refused.
+
+A filter has a price, about the values that its clauses name and its residues may look at, an event. Beyond PRICE_LIMIT it is
+refused at the door: nobody's filter is to slow down the others'.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from tidings.model.filter import spatial, temporal
 from tidings.model.filter.clause import Clause, Residue, above, below
 from tidings.model.filter.conjunction import plain_filter, plain_part
 from tidings.model.filter.normal_form import EVERYTHING, TooManyClauses, conjoin_all, disjoin_all
-from tidings.model.filter.operands import NUMBER, TEXT, TIME, Operand, comparable, operand
+from tidings.model.filter.operands import NUMBER, TEXT, TIME, TRUTH, Operand, comparable, operand
 from tidings.model.filter.residue import (
     ARRAY_INVERSE,
     arguments,
@@ -30,7 +33,7 @@ from tidings.model.filter.residue import (
     compared,
     compile_residue,
     is_day,
-    like_pieces,
+    plain_numbers,
     predicate,
     property_name,
     read_place,
@@ -38,7 +41,8 @@ from tidings.model.filter.residue import (
     residue_of,
 )
 from tidings.model.filter.syntax import Node, parse_filter
-from tidings.model.values.schema import Place, Schema, Time, Words
+from tidings.model.values.limits import limited
+from tidings.model.values.schema import Bool, Date, Place, Schema, Time, Words
 
 __all__ = ["compile_filter", "compile_residue"]
 
@@ -46,6 +50,7 @@ Span = tuple[float, float]
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 CLAUSE_LIMIT = 64
+PRICE_LIMIT = 250_000
 
 
 def compile_filter(schema: Schema, source: str | Mapping[str, Any], limit: int = CLAUSE_LIMIT) -> list[Clause]:
@@ -62,6 +67,9 @@ def compile_filter(schema: Schema, source: str | Mapping[str, Any], limit: int =
             raise FilterError(
                 f"the filter needs more than {limit} clauses when its ORs are multiplied out: split it into several"
             ) from None
+    price = sum(clause.price for clause in clauses)
+    if price > PRICE_LIMIT and limited():
+        raise FilterError(f"the filter has a price of {price}: at most {PRICE_LIMIT} is accepted; ask for less in one filter")
     if not clauses:
         warnings.warn(f"the filter {shown(source)} can never match", NeverMatchesWarning, stacklevel=2)
     return clauses
@@ -132,7 +140,12 @@ class _Compiler:
         if left.kind == NUMBER:
             return self._spans(name, _number_spans(op, value), node, negated)
         if left.kind == TIME:
-            return self._spans(name, temporal.in_microseconds(temporal.compared_spans(op, value)), node, negated)
+            return self._spans(name, self._instants(name, temporal.compared_spans(op, value, self._extent(name))), node, negated)
+        if left.kind == TRUTH and op in ("=", "<>"):
+            wanted = float(value is (op == "="))
+            return [Clause(ranges={name: (wanted, wanted)})]
+        if left.kind == TRUTH:
+            return self._residue(node, negated)
         if op == "=":
             return [Clause(within={name: frozenset((value,))})]
         if op == "<>":
@@ -143,11 +156,11 @@ class _Compiler:
         value, low, high = (operand(self.schema, arg, "between") for arg in arguments(node, 3))
         value, low = comparable(value, low, "between")
         value, high = comparable(value, high, "between")
-        if value.name is None or not (low.constant and high.constant) or value.kind == TEXT:
+        if value.name is None or not (low.constant and high.constant) or value.kind in (TEXT, TRUTH):
             return self._residue(node, negated)
         first, last = low.value({}), high.value({})
         if value.kind == TIME:
-            spans = temporal.in_microseconds([(first[0], last[1])])
+            spans = self._instants(value.name, [(first[0] - self._extent(value.name), last[1])])
         else:
             spans = [(first, last)] if first <= last else []
         return self._spans(value.name, self._complement(value.name, spans) if negated else spans, node, negated)
@@ -157,16 +170,30 @@ class _Compiler:
         value = operand(self.schema, value_node, "in")
         if value.name is None or not isinstance(items, list):
             return self._residue(node, negated)
-        others = [comparable(value, operand(self.schema, item, "in"), "in")[1] for item in items]
-        if not all(other.constant for other in others):
+        constants: list[Any] | None = plain_numbers(value, items) or self._constants(value, items)
+        if constants is None:
             return self._residue(node, negated)
-        constants = [other.value({}) for other in others]
         if value.kind == TEXT:
             strings = {value.name: frozenset(constants)}
             return [Clause(without=strings) if negated else Clause(within=strings)] if constants or negated else []
-        spans = temporal.in_microseconds(constants) if value.kind == TIME else [(c, c) for c in constants]
-        spans = _united(spans)
+        if value.kind == TIME:
+            equal = [span for c in constants for span in temporal.compared_spans("=", c, self._extent(value.name))]
+            spans = _united(self._instants(value.name, equal))
+        else:
+            spans = _united([(float(c), float(c)) for c in constants])
         return self._spans(value.name, self._complement(value.name, spans) if negated else spans, node, negated)
+
+    def _constants(self, value: Operand, items: list[Node]) -> list[Any] | None:
+        """What `value` is looked for among; None if not all of it is known."""
+        others = [comparable(value, operand(self.schema, item, "in"), "in")[1] for item in items]
+        return [other.value({}) for other in others] if all(other.constant for other in others) else None
+
+    def _extent(self, name: str) -> int:
+        """How long a value of a Time or Date lasts, in nanoseconds."""
+        return temporal.LASTING if isinstance(self.schema[name], Date) else 0
+
+    def _instants(self, name: str, spans: list[Span]) -> list[Span]:
+        return temporal.in_days(spans) if isinstance(self.schema[name], Date) else temporal.in_microseconds(spans)
 
     def _is_null(self, node: Node, negated: bool) -> list[Clause]:
         name = frozenset((property_name(self.schema, node),))
@@ -176,7 +203,7 @@ class _Compiler:
 
     def _like(self, node: Node, negated: bool) -> list[Clause]:
         value, pattern = arguments(node, 2)
-        if isinstance(pattern, str) and "\\" not in pattern and "_" not in pattern and len(like_pieces(pattern)) == 1:
+        if isinstance(pattern, str) and not {"\\", "_", "%"} & {*pattern}:
             return self._comparison("=", {"op": "=", "args": [value, pattern]}, negated)
         return self._residue(node, negated)
 
@@ -206,7 +233,8 @@ class _Compiler:
         if negated is not (op == "s_disjoint"):
             return self._residue(node, negated)
         region = read_place(self.schema, name, other)
-        pure = region.exact and op in ("s_intersects", "s_disjoint")
+        place = self.schema[name]
+        pure = region.exact and op in ("s_intersects", "s_disjoint") and isinstance(place, Place) and not place.shapes
         if len(region.boxes) > 1 and not self.split:
             return self._residue(node, negated)
         residue = () if pure else (residue_of(self.schema, node, negated),)
@@ -214,14 +242,15 @@ class _Compiler:
 
     def _time(self, op: str, node: Node, negated: bool) -> list[Clause]:
         left, right = arguments(node, 2)
-        name, other = attribute_of(self.schema, op, left, Time), right
+        name, other = attribute_of(self.schema, op, left, Time, Date), right
         if name is None:
-            name, other, op = attribute_of(self.schema, op, right, Time), left, temporal.INVERSE[op]
+            name, other, op = attribute_of(self.schema, op, right, Time, Date), left, temporal.INVERSE[op]
         if name is None or not _constant_time(other):
             return self._residue(node, negated)
         span = temporal.span_of(other)
-        related = [span] if op == "t_equals" and is_day(left, right) else temporal.related_spans(op, span)
-        spans = temporal.in_microseconds(related)
+        extent = self._extent(name)
+        to_the_day = op == "t_equals" and is_day(left, right) and not extent
+        spans = self._instants(name, [span] if to_the_day else temporal.related_spans(op, span, extent))
         return self._spans(name, self._complement(name, spans) if negated else spans, node, negated)
 
     def _spans(self, name: str, spans: list[Span], node: Node, negated: bool) -> list[Clause]:
@@ -233,7 +262,9 @@ class _Compiler:
 
     def _complement(self, name: str, spans: list[Span]) -> list[Span]:
         """What ascending, disjoint closed intervals leave of the line."""
-        time = isinstance(self.schema[name], Time)
+        if isinstance(self.schema[name], Bool):
+            return [(value, value) for value in (0.0, 1.0) if (value, value) not in spans]
+        time = isinstance(self.schema[name], Time | Date)
         gaps, start = [], -math.inf
         for lo, hi in spans:
             end = lo - 1 if time else below(lo)
@@ -246,7 +277,7 @@ class _Compiler:
         """The predicate as residue; the index still learns which attributes must be there."""
         attributes, truth = predicate(self.schema, node)
         if not attributes:
-            return [EVERYTHING] if truth({}) is not negated else []
+            return [EVERYTHING] if truth({}) is not negated else []  # a constant without a finite answer was refused before
         residue: Residue = residue_of(self.schema, node, negated)
         return [Clause(present=attributes & self.indexed, residue=(residue,))]
 

@@ -15,6 +15,7 @@ from tidings.model.filter.clause import Box, Clause, above, below
 from tidings.model.filter.residue import read_words
 from tidings.model.filter.spatial import read_box
 from tidings.model.filter.syntax import Node
+from tidings.model.values.limits import has_surrogate
 from tidings.model.values.schema import Category, Number, Place, Schema
 
 NOTHING = frozenset[str]()
@@ -55,7 +56,7 @@ def plain_part(schema: Schema, leaves: Sequence[Node]) -> tuple[list[Clause], li
             if name in ranges:
                 span = max(span[0], ranges[name][0]), min(span[1], ranges[name][1])
             ranges[name] = span
-        elif kind is Category and op == "=" and len(args) == 2 and type(args[1]) is str:
+        elif kind is Category and op == "=" and len(args) == 2 and type(args[1]) is str and not has_surrogate(args[1]):
             value = frozenset((args[1],))
             within[name] = value & within.get(name, value)
         elif kind is Place and box is None and (found := _box(schema, name, op, args)) is not None:
@@ -111,9 +112,11 @@ def _box(schema: Schema, name: str, op: str, args: list[Node]) -> Box | None:
         return None
     place = schema[name]
     assert isinstance(place, Place)
+    if place.shapes:
+        return None
     boxes = read_box(name, place, args[1]["bbox"])
     return boxes[0] if len(boxes) == 1 else None
 
 
 def _strings(node: Node) -> bool:
-    return type(node) is list and len(node) > 0 and all(type(element) is str for element in node)
+    return type(node) is list and len(node) > 0 and all(type(element) is str and not has_surrogate(element) for element in node)

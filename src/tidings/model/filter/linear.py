@@ -1,7 +1,7 @@
 """Linear scores: `base + sum of coefficient * attribute`, written as CQL2 arithmetic (`"100 - 0.5 * price + 2 * stars"`).
 
-A product has at most one side that is not constant. An event that lacks one of the attributes scores -inf: it comes after every
-event that has them.
+A product has at most one side that is not constant. An event that lacks one of the attributes, or whose sum is not finite, has no
+score: NaN, and whoever asked gives no match.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from tidings.errors import FilterError, SubscriptionError, shown
 from tidings.model.filter.clause import Values
 from tidings.model.filter.operands import compile_number
+from tidings.model.values.limits import limited
 from tidings.model.values.schema import Schema
 from tidings.model.values.vague import middle
 
@@ -29,9 +30,9 @@ class Linear:
         total = self.base
         for name, coefficient in self.coefficients.items():
             if name not in values:
-                return -math.inf
+                return math.nan
             total += coefficient * middle(values[name])
-        return total
+        return total if -math.inf < total < math.inf else math.nan
 
 
 def parse_linear(schema: Schema, name: str, text: str) -> Linear:
@@ -39,7 +40,7 @@ def parse_linear(schema: Schema, name: str, text: str) -> Linear:
     refusal = (
         f"{name} is {shown(text)}: a linear expression of Number and Time attributes is accepted, as '-price' or '10 + 0.5 * stars'"
     )
-    if len(text) > LENGTH_LIMIT:
+    if len(text) > LENGTH_LIMIT and limited():
         raise SubscriptionError(f"{name} is an expression of {len(text)} characters: at most {LENGTH_LIMIT} are accepted")
     try:
         form = compile_number(schema, text).linear

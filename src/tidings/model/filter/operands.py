@@ -4,10 +4,12 @@
 |----------|-------------------------------------------------------------------------------------------|
 | `number` | float                                                                                     |
 | `text`   | str                                                                                       |
+| `truth`  | bool                                                                                      |
 | `time`   | (first, last) nanosecond since the epoch: equal for an instant, a whole day for a DATE    |
 
-Arithmetic without a finite answer (a division by zero, an overflow) raises ArithmeticError: the predicate it stands in does not
-hold, nor does its negation.
+Arithmetic without a finite answer at any step (a division by zero, an overflow) raises ArithmeticError and nothing else. It goes no
+further than `residue.residue_of`, where the predicate then does not hold, nor does its negation, and `compile_number`, which gives
+NaN.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from typing import Any
 from tidings.errors import FilterError, shown
 from tidings.model.filter.clause import Values
 from tidings.model.filter.syntax import Node, parse_text
-from tidings.model.filter.temporal import instant, span_of
-from tidings.model.values.schema import Category, Number, Schema, Time
+from tidings.model.filter.temporal import day, instant, span_of
+from tidings.model.values.schema import Bool, Category, Date, Number, Schema, Time
 
-NUMBER, TEXT, TIME = "number", "text", "time"
-_KIND = {Number: NUMBER, Category: TEXT, Time: TIME}
-_TAKES = {NUMBER: "a number", TEXT: "a string", TIME: "a TIMESTAMP, a DATE or an ISO 8601 string"}
+NUMBER, TEXT, TRUTH, TIME = "number", "text", "truth", "time"
+_KIND = {Number: NUMBER, Category: TEXT, Bool: TRUTH, Time: TIME, Date: TIME}
+_TAKES = {NUMBER: "a number", TEXT: "a string", TRUTH: "TRUE or FALSE", TIME: "a TIMESTAMP, a DATE or an ISO 8601 string"}
 NOTHING: frozenset[str] = frozenset()
 
 
@@ -47,8 +49,8 @@ class Operand:
 @dataclass(frozen=True, slots=True)
 class NumberExpression:
     """A number computed from an event. `linear` is (base, {attribute: coefficient}) when the expression is linear, else None;
-    it equals `value` up to rounding. A Time counts as its microseconds. `value` raises KeyError when an attribute is missing and
-    ArithmeticError when the answer is not finite."""
+    it equals `value` up to rounding. A Time or Date counts as its microseconds. `value` is NaN when an attribute is missing or the
+    answer is not finite."""
 
     attributes: frozenset[str]
     value: Callable[[Values], float]
@@ -59,16 +61,17 @@ def compile_number(schema: Schema, source: str) -> NumberExpression:
     """CQL2 arithmetic, as in `by="-price"` or `"2 * price + stars"`."""
     tree = parse_text(f"({source.strip()}) = 0")
     if not (isinstance(tree, dict) and tree.get("op") == "=" and tree["args"][1] == 0.0):
-        raise FilterError(f"{source!r} is not arithmetic: attributes, numbers and + - * / % ^ div are accepted")
+        raise FilterError(f"{shown(source)} is not arithmetic: attributes, numbers and + - * / % ^ div are accepted")
     node = tree["args"][0]
     compiled = _number(schema, node, source, times=True)
-    return NumberExpression(compiled.attributes, _finite(compiled.value), _linear(node))
+    return NumberExpression(compiled.attributes, _total(compiled.attributes, compiled.value), _linear(node))
 
 
 def operand(schema: Schema, node: Node, op: str) -> Operand:
-    if isinstance(node, bool) or node is None:
-        told = "write IS NULL to ask for a missing value" if node is None else "no attribute type is a truth value"
-        raise FilterError(f"operator {op!r} cannot compare with {str(node).upper() if node is not None else 'NULL'}: {told}")
+    if node is None:
+        raise FilterError(f"operator {op!r} cannot compare with NULL: write IS NULL to ask for a missing value")
+    if isinstance(node, bool):
+        return Operand(TRUTH, NOTHING, lambda values: node)
     if isinstance(node, int | float):
         number = finite(node)
         return Operand(NUMBER, NOTHING, lambda values: number)
@@ -83,7 +86,7 @@ def operand(schema: Schema, node: Node, op: str) -> Operand:
         inner: Any = node.get("op")
         if inner in _ARITHMETIC:
             compiled = _number(schema, node, op)
-            return Operand(NUMBER, compiled.attributes, _finite(compiled.value))
+            return Operand(NUMBER, compiled.attributes, compiled.value)
         if inner in _FOLDS:
             return _folded(schema, node, inner)
         if inner is not None:
@@ -102,7 +105,7 @@ def comparable(left: Operand, right: Operand, op: str) -> tuple[Operand, Operand
     if left.constant and not right.constant:
         left, right = right, left
     what = f"attribute {left.name!r} takes" if left.name else f"{op!r} takes here"
-    other = repr(right.value({})) if right.constant and right.kind != TIME else f"a {right.kind}"
+    other = shown(right.value({})) if right.constant and right.kind != TIME else f"a {right.kind}"
     raise FilterError(f"{what} {_TAKES[left.kind]}, not {other}")
 
 
@@ -128,7 +131,8 @@ def _attribute(schema: Schema, name: str, op: str) -> Operand:
         family = "S_" if type(schema[name]).__name__ == "Place" else "A_"
         raise FilterError(f"operator {op!r} does not apply to {name!r}, a {type(schema[name]).__name__}: operators {family}... do")
     if kind == TIME:
-        return Operand(TIME, frozenset((name,)), lambda values: instant(values[name]), name)
+        span = day if isinstance(schema[name], Date) else instant
+        return Operand(TIME, frozenset((name,)), lambda values: span(values[name]), name)
     return Operand(kind, frozenset((name,)), operator.itemgetter(name), name)
 
 
@@ -176,6 +180,13 @@ def _remainder(left: float, right: float) -> float:
     return math.fmod(left, right)
 
 
+def _whole_quotient(left: float, right: float) -> float:
+    quotient = left / right
+    if not math.isfinite(quotient):
+        raise ArithmeticError
+    return float(math.trunc(quotient))
+
+
 _ARITHMETIC: dict[Any, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -183,7 +194,7 @@ _ARITHMETIC: dict[Any, Callable[[float, float], float]] = {
     "/": operator.truediv,
     "%": _remainder,
     "^": _power,
-    "div": lambda left, right: float(math.trunc(left / right)),
+    "div": _whole_quotient,
 }
 
 
@@ -194,14 +205,14 @@ class _Number:
 
 
 def _number(schema: Schema, node: Node, where: str, times: bool = False) -> _Number:
-    """A numeric subtree; `times` lets a Time stand as its microseconds."""
+    """A numeric subtree; `times` lets a Time or Date stand as its microseconds."""
     if isinstance(node, int | float) and not isinstance(node, bool):
         number = finite(node)
         return _Number(NOTHING, lambda values: number)
     if isinstance(node, dict) and "property" in node:
         name = node["property"]
         kind = attribute_type(schema, name)
-        if not isinstance(kind, Number | Time if times else Number):
+        if not isinstance(kind, Number | Time | Date if times else Number):
             raise FilterError(f"attribute {name!r} is a {type(kind).__name__} and cannot stand in arithmetic ({where})")
         return _Number(frozenset((name,)), operator.itemgetter(name))
     if isinstance(node, dict) and node.get("op") in _ARITHMETIC:
@@ -219,7 +230,7 @@ def _applied(apply: Callable[[float, float], float], left: _Number, right: _Numb
     if not left.attributes and not right.attributes:
         return _constant(apply, left, right)
     first, second = left.value, right.value
-    return _Number(left.attributes | right.attributes, lambda values: apply(first(values), second(values)))
+    return _Number(left.attributes | right.attributes, _finite(lambda values: apply(first(values), second(values))))
 
 
 def _constant(apply: Callable[[float, float], float], left: _Number, right: _Number) -> _Number:
@@ -231,6 +242,8 @@ def _constant(apply: Callable[[float, float], float], left: _Number, right: _Num
 
 
 def _finite(value: Callable[[Values], float]) -> Callable[[Values], float]:
+    """The same, or ArithmeticError, so that no step is asked of an infinity or of NaN."""
+
     def checked(values: Values) -> float:
         number = float(value(values))
         if not math.isfinite(number):
@@ -238,6 +251,18 @@ def _finite(value: Callable[[Values], float]) -> Callable[[Values], float]:
         return number
 
     return checked
+
+
+def _total(attributes: frozenset[str], value: Callable[[Values], float]) -> Callable[[Values], float]:
+    def total(values: Values) -> float:
+        if not attributes <= values.keys():
+            return math.nan
+        try:
+            return value(values)
+        except ArithmeticError:
+            return math.nan
+
+    return total
 
 
 def _linear(node: Node) -> tuple[float, dict[str, float]] | None:

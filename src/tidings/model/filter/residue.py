@@ -1,14 +1,14 @@
 """Predicates as functions of an event's values: the meaning of every operator, and what checks those that no index serves.
 
 A predicate is written down as CQL2 JSON (`Residue.source`) and rebuilt from it by `compile_residue`. It fails, negated or not, when
-an attribute it reads is missing (`IS NULL` excepted) or its arithmetic has no finite answer.
+an attribute it reads is missing (`IS NULL` excepted) or its arithmetic has no finite answer. Every operand is evaluated, so neither
+depends on the order in which they are written.
 """
 
 from __future__ import annotations
 
 import json
 import operator
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +16,10 @@ from tidings.errors import FilterError, shown
 from tidings.model.filter import spatial, temporal
 from tidings.model.filter.clause import Residue, Values
 from tidings.model.filter.geodesy import circle_of, circle_residue
-from tidings.model.filter.operands import TEXT, TIME, Operand, attribute_type, comparable, operand
+from tidings.model.filter.like import like_matcher, like_price
+from tidings.model.filter.operands import NUMBER, TEXT, TIME, TRUTH, Operand, attribute_type, comparable, operand
 from tidings.model.filter.syntax import Node
-from tidings.model.values.schema import Place, Schema, Time, Words
+from tidings.model.values.schema import Date, Place, Schema, Time, Words
 from tidings.model.values.text import tokenize
 
 Truth = Callable[[Values], bool]
@@ -48,21 +49,22 @@ def compile_residue(schema: Schema, source: str) -> Residue:
 
 def residue_of(schema: Schema, node: Node, negated: bool) -> Residue:
     source = json.dumps({"op": "not", "args": [node]} if negated else node, ensure_ascii=False)
+    price = 1 + source.count(",") + (like_price(node["args"]) if node["op"] == "like" else 0)
     if node["op"] == "isNull":
         name = property_name(schema, node)
-        return Residue(source, frozenset((name,)), lambda values: (name in values) is negated)
+        return Residue(source, frozenset((name,)), lambda values: (name in values) is negated, price)
     attributes, truth = predicate(schema, node)
 
-    def test(values: Values) -> bool:
+    def test(values: Values) -> bool | None:
         for name in attributes:
             if name not in values:
                 return False
         try:
             return truth(values) is not negated
         except ArithmeticError:
-            return False
+            return None
 
-    return Residue(source, attributes, test)
+    return Residue(source, attributes, test, price)
 
 
 def predicate(schema: Schema, node: Node) -> Predicate:
@@ -104,6 +106,8 @@ def _comparison(schema: Schema, op: str, left_node: Node, right_node: Node) -> P
 
 
 def compared(op: str, left: Operand, right: Operand) -> Predicate:
+    if left.kind == TRUTH and op not in ("=", "<>"):
+        raise FilterError(f"operator {op!r} does not apply to TRUE and FALSE: = and <> do")
     test: Callable[[Any, Any], bool] = (temporal.COMPARE if left.kind == TIME else _COMPARE)[op]
     first, second = left.value, right.value
     return left.attributes | right.attributes, lambda values: test(first(values), second(values))
@@ -112,7 +116,7 @@ def compared(op: str, left: Operand, right: Operand) -> Predicate:
 def _between(schema: Schema, node: Node) -> Predicate:
     value, low, high = arguments(node, 3)
     above, below = _comparison(schema, ">=", value, low), _comparison(schema, "<=", value, high)
-    return above[0] | below[0], lambda values: above[1](values) and below[1](values)
+    return above[0] | below[0], lambda values: above[1](values) & below[1](values)
 
 
 def _in(schema: Schema, node: Node) -> Predicate:
@@ -120,13 +124,22 @@ def _in(schema: Schema, node: Node) -> Predicate:
     if not isinstance(items, list):
         raise FilterError(f"operator 'in' takes a list, not {shown(items)}")
     wanted = operand(schema, value, "in")
+    if (numbers := plain_numbers(wanted, items)) is not None:
+        among, get = frozenset(numbers), wanted.value
+        return wanted.attributes, lambda values: get(values) in among
     others = [comparable(wanted, operand(schema, item, "in"), "in") for item in items]
     if wanted.kind != TIME and all(other.constant for _, other in others):
-        constants, get = frozenset(other.value({}) for _, other in others), wanted.value
-        return wanted.attributes, lambda values: get(values) in constants
+        constants, of = frozenset(other.value({}) for _, other in others), wanted.value
+        return wanted.attributes, lambda values: of(values) in constants
     equalities = [compared("=", left, right) for left, right in others]
     attributes = wanted.attributes.union(*(read for read, _ in equalities))
-    return attributes, lambda values: any(truth(values) for _, truth in equalities)
+    return attributes, lambda values: True in [truth(values) for _, truth in equalities]
+
+
+def plain_numbers(wanted: Operand, items: list[Node]) -> list[float] | None:
+    """The numbers that a number is looked for among, if nothing else is; None if not. A list may be long: no object an item."""
+    plain = wanted.kind == NUMBER and all(type(item) in (float, int) and abs(item) < 1e308 for item in items)
+    return items if plain else None
 
 
 def _like(schema: Schema, node: Node) -> Predicate:
@@ -137,53 +150,18 @@ def _like(schema: Schema, node: Node) -> Predicate:
     return value.attributes, lambda values: matches(text(values))
 
 
-def like_matcher(pattern: str) -> Callable[[str], bool]:
-    """`%` any characters, `_` one, `\\` takes the next literally. Linear in the text: each piece between % is found leftmost."""
-    pieces = [re.compile(piece, re.DOTALL) for piece in like_pieces(pattern)]
-    if len(pieces) == 1:
-        return lambda text: pieces[0].fullmatch(text) is not None
-    first, last = pieces[0], re.compile(f"(?:{pieces[-1].pattern})\\Z", re.DOTALL)
-
-    def matches(text: str) -> bool:
-        found = first.match(text)
-        for piece in pieces[1:-1]:
-            if found is None:
-                return False
-            found = piece.search(text, found.end())
-        return found is not None and last.search(text, found.end()) is not None
-
-    return matches
-
-
-def like_pieces(pattern: str) -> list[str]:
-    """Regular expressions of fixed width for what stands between the % of a pattern."""
-    pieces, escaped = [""], False
-    for character in pattern:
-        if escaped or character not in "%_\\":
-            pieces[-1] += re.escape(character)
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        elif character == "%":
-            pieces.append("")
-        else:
-            pieces[-1] += "."
-    if escaped:
-        raise FilterError(f"the pattern {shown(pattern)} of 'like' ends in its escape character")
-    return pieces
-
-
 _OTHER: dict[str, Callable[[Schema, Node], Predicate]] = {"between": _between, "in": _in, "like": _like}
 
 
-def attribute_of(schema: Schema, op: str, node: Node, kind: type) -> str | None:
-    """The attribute a node names, which must be of the kind; None when the node is a literal."""
+def attribute_of(schema: Schema, op: str, node: Node, kind: type, other: type | None = None) -> str | None:
+    """The attribute a node names, which must be of the kind, or the other; None when the node is a literal."""
     if not isinstance(node, dict) or "property" not in node:
         return None
     name: str = node["property"]
     found = attribute_type(schema, name)
-    if not isinstance(found, kind):
-        raise FilterError(f"operator {op!r} takes a {kind.__name__}, and attribute {name!r} is a {type(found).__name__}")
+    if not isinstance(found, kind if other is None else (kind, other)):
+        accepted = kind.__name__ if other is None else f"{kind.__name__} or {other.__name__}"
+        raise FilterError(f"operator {op!r} takes a {accepted}, and attribute {name!r} is a {type(found).__name__}")
     return name
 
 
@@ -250,7 +228,8 @@ def read_place(schema: Schema, name: str, node: Node) -> spatial.Region:
 
 def _times(schema: Schema, op: str, left: Node, right: Node) -> Predicate:
     (first, a), (second, b) = _time_side(schema, op, left), _time_side(schema, op, right)
-    between = temporal.COMPARE["="] if op == "t_equals" and is_day(left, right) else temporal.relation(op)
+    days = any(isinstance(schema[name], Date) for name in first | second)
+    between = temporal.COMPARE["="] if op == "t_equals" and is_day(left, right) and not days else temporal.relation(op)
     return first | second, lambda values: between(a(values), b(values))
 
 
@@ -262,29 +241,31 @@ def is_day(left: Node, right: Node) -> bool:
 
 
 def _time_side(schema: Schema, op: str, node: Node) -> tuple[frozenset[str], Callable[[Values], temporal.Span]]:
-    name = attribute_of(schema, op, node, Time)
+    name = attribute_of(schema, op, node, Time, Date)
     if name is not None:
-        return frozenset((name,)), lambda values: temporal.instant(values[name])
+        span_of = temporal.day if isinstance(schema[name], Date) else temporal.instant
+        return frozenset((name,)), lambda values: span_of(values[name])
     if isinstance(node, dict) and "op" in node:
         raise FilterError(f"operator {node['op']!r} is not known")
     if isinstance(node, dict) and "interval" in node:
-        names = [attribute_of(schema, op, bound, Time) for bound in node["interval"]]
+        names = [attribute_of(schema, op, bound, Time, Date) for bound in node["interval"]]
         if any(names):
-            return _interval_of_attributes(node["interval"], names)
+            return _interval_of_attributes(schema, node["interval"], names)
     span = temporal.span_of(node)
     return frozenset(), lambda values: span
 
 
 def _interval_of_attributes(
-    bounds: list[Node], names: list[str | None]
+    schema: Schema, bounds: list[Node], names: list[str | None]
 ) -> tuple[frozenset[str], Callable[[Values], temporal.Span]]:
     if len(bounds) != 2:
         raise FilterError(f"INTERVAL takes two ends, not {len(bounds)}")
     open_ended = [".." if name else bound for name, bound in zip(names, bounds, strict=True)]
     constant = temporal.interval_span(open_ended)
+    lasting = temporal.LASTING if isinstance(schema.get(names[1] or ""), Date) else 0
 
     def span(values: Values) -> temporal.Span:
-        ends = [constant[i] if name is None else values[name] * 1000 for i, name in enumerate(names)]
-        return ends[0], ends[1]
+        first = constant[0] if names[0] is None else values[names[0]] * 1000
+        return first, constant[1] if names[1] is None else values[names[1]] * 1000 + lasting
 
     return frozenset(name for name in names if name), span

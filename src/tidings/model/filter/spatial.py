@@ -1,21 +1,21 @@
 """Places in filters: what a BBOX or geometry literal covers, and the S_ operators judged by shapely.
 
-A BBOX or a POINT is a box and an index answers S_INTERSECTS with it alone. Any other geometry gives its bounding box to the index
-and itself to shapely. On longitude and latitude a BBOX with xmin > xmax crosses the 180th meridian and is two boxes. Straight
-lines between points are straight in the coordinates, not great circles.
+A BBOX or a POINT is a box and an index answers S_INTERSECTS with it alone, unless events have shapes (`Place.shapes`). Any other
+geometry gives its bounding box to the index and itself to shapely. On longitude and latitude a BBOX with xmin > xmax crosses the
+180th meridian and is two boxes. Straight lines between points are straight in the coordinates, not great circles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import shapely
 
 from tidings.errors import FilterError
 from tidings.model.filter.clause import Box, touches
+from tidings.model.values.outline import Outline, geometry_of
 from tidings.model.values.schema import Place
 
 COORDINATE_LIMIT = 1e100
@@ -44,12 +44,16 @@ class Region:
 
     def related(self, op: str) -> Callable[[Box], bool]:
         """Whether `op(place, region)` holds, as a function of the place's box."""
-        if op in ("s_intersects", "s_disjoint") and self.exact:
-            boxes, wanted = self.boxes, op == "s_intersects"
-            return lambda place: any(touches(box, place) for box in boxes) is wanted
         geometry = shapely.union_all([geometry_of(box) for box in self.boxes]) if self.geometry is None else self.geometry
         shapely.prepare(geometry)
         judge = getattr(geometry, INVERSE[op].removeprefix("s_"))
+        if op in ("s_intersects", "s_disjoint") and self.exact:
+            boxes, wanted = self.boxes, op == "s_intersects"
+            return lambda place: (
+                bool(judge(geometry_of(place)))
+                if place.__class__ is Outline
+                else any(touches(box, place) for box in boxes) is wanted
+            )
         return lambda place: bool(judge(geometry_of(place)))
 
 
@@ -57,17 +61,6 @@ def relation(op: str) -> Callable[[Box, Box], bool]:
     """An S_ operator between two places."""
     name = op.removeprefix("s_")
     return lambda a, b: bool(getattr(geometry_of(a), name)(geometry_of(b)))
-
-
-@lru_cache(maxsize=1024)
-def geometry_of(box: Box) -> Any:
-    """A box as a shapely geometry of its own dimension: point, segment or rectangle."""
-    xmin, ymin, xmax, ymax = box
-    if (xmin, ymin) == (xmax, ymax):
-        return shapely.Point(xmin, ymin)
-    if xmin == xmax or ymin == ymax:
-        return shapely.LineString([(xmin, ymin), (xmax, ymax)])
-    return shapely.box(xmin, ymin, xmax, ymax)
 
 
 def read_region(name: str, place: Place, node: Any) -> Region:

@@ -1,9 +1,9 @@
 """CQL2 text or JSON -> a tree in cql2's JSON form: dicts such as `{"op", "args"}` and `{"property"}`, numbers, strings, lists.
 
-The `cql2` package parses; of a text whose shape is known only the literals are read (`shapes`). Two of its habits are met before it
-is called. It recurses on the machine's stack, so a long chain or a deep nest ends the process: nesting and chains are measured
-first. And a parenthesis that does not parse as a group is tried again as a list, so a mistake inside n parentheses costs 2**n:
-groups of a text with many parentheses are parsed one by one.
+The `cql2` package parses; of a text whose shape is known only the literals are read (`templates`). Three of its habits are met
+before it is called. It recurses on the machine's stack, so a long chain or a deep nest ends the process: nesting and chains are
+measured first. A parenthesis that does not parse as a group is tried again as a list, so a mistake inside n parentheses costs 2**n:
+groups of a text with many parentheses are parsed one by one. And it takes no whole number beyond 64 bits: these become floats.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from typing import Any, NoReturn
 
 import cql2
 
-from tidings.errors import FilterError
+from tidings.errors import FilterError, shown
 from tidings.model.filter.templates import parse_shaped
+from tidings.model.values.limits import TEXT_LIMIT, has_surrogate, limited
 
 Node = Any
-SIZE_LIMIT = 1_000_000
-"""Characters of a filter's text, or values in its JSON."""
+SIZE_LIMIT = TEXT_LIMIT
+"""Characters of a filter's text; of a dict, of the JSON that it is written down as."""
 DEPTH_LIMIT = 200
 CONNECTIVE_LIMIT = 2_000
 """ANDs and ORs of one text: cql2 recurses once for each."""
 _LIST_DEPTH_LIMIT = 12
+_LARGEST = 2**53
+"""Whole numbers up to here are taken as they are."""
 _SHORT, _FEW = 500, 12
 """A text this short with this few parentheses cannot harm the parser and goes straight to it."""
 
@@ -42,6 +45,8 @@ def parse_filter(source: str | Mapping[str, Any]) -> Node:
     """The tree of a filter; FilterError when it is too long, too deep or not CQL2."""
     if isinstance(source, str):
         _check_size(len(source), "characters")
+        if has_surrogate(source):
+            raise FilterError(f"the filter {shown(source)} holds half a surrogate pair: a string of Unicode characters is accepted")
         text = source.strip()
         if not text:
             raise FilterError("the filter is empty: CQL2 text or JSON is accepted, TRUE matches everything")
@@ -75,7 +80,7 @@ def check_depth(tree: Node) -> None:
         _check_size(count, "values")
         # Three container levels a nested operator: the dict, its args, and at most one list inside.
         if depth > 3 * DEPTH_LIMIT:
-            _too_deep()
+            too_deep()
         level = [child for node in level for child in _children(node)]
     _check_operator_depth(tree)
 
@@ -85,13 +90,36 @@ def _check_operator_depth(tree: Node) -> None:
     while level:
         depth += 1
         if depth > DEPTH_LIMIT:
-            _too_deep()
+            too_deep()
         level = [child for node in level for child in _operands(node)]
 
 
 def _operands(node: Mapping[str, Any]) -> list[Node]:
     args = node.get("args")
     return [child for child in args if isinstance(child, Mapping) and "args" in child] if isinstance(args, list | tuple) else []
+
+
+def _has_large(tree: Node) -> bool:
+    level = [tree]
+    while level:
+        if any(type(node) is int and not -_LARGEST <= node <= _LARGEST for node in level):
+            return True
+        level = [child for node in level for child in _children(node)]
+    return False
+
+
+def _with_floats(node: Node) -> Node:
+    """The tree with every whole number that cql2 cannot take as a float."""
+    if isinstance(node, Mapping):
+        return {key: _with_floats(child) for key, child in node.items()}
+    if isinstance(node, list | tuple):
+        return [_with_floats(child) for child in node]
+    if type(node) is not int or -_LARGEST <= node <= _LARGEST:
+        return node
+    try:
+        return float(node)
+    except OverflowError:
+        raise FilterError(f"the filter holds the number {shown(node)}: a number that a float64 can hold is accepted") from None
 
 
 def _children(node: Node) -> list[Node]:
@@ -107,7 +135,9 @@ def _parse_json(source: str) -> Node:
         offset = len(source[: error.pos].encode())
         raise FilterError(f"the filter is broken JSON at byte {offset}: {error.msg}") from None
     except RecursionError:
-        _too_deep()
+        too_deep()
+    except ValueError as error:
+        raise FilterError(f"the filter is broken JSON: {error}") from None
     return _canonical(tree)
 
 
@@ -116,7 +146,11 @@ def _canonical(tree: Any) -> Node:
     check_depth(tree)
     try:
         return cql2.Expr(tree).to_json()
+    except UnicodeEncodeError:
+        raise FilterError("the filter holds half a surrogate pair: strings of Unicode characters are accepted") from None
     except Exception as error:  # cql2 raises Exception itself, and what Python's own values raise on their way into it
+        if _has_large(tree):
+            return _canonical(_with_floats(tree))
         raise FilterError(f"the filter is not CQL2 JSON: {str(error).strip()}") from error
 
 
@@ -177,9 +211,9 @@ class _Groups:
             elif word in ("'", '"'):
                 raise FilterError(f"the filter opens a quotation at character {token.start()} that is never closed")
             if nest + chain > DEPTH_LIMIT:
-                _too_deep()
+                too_deep()
             if sum(not group for _, _, group, _ in stack[-_LIST_DEPTH_LIMIT - 1 :]) > _LIST_DEPTH_LIMIT:
-                _too_deep()
+                too_deep()
             previous = word
         if stack:
             raise FilterError(f"the filter opens a parenthesis at character {stack[-1][1]} that is never closed")
@@ -213,11 +247,11 @@ class _Groups:
 
 
 def _check_size(count: int, what: str) -> None:
-    if count > SIZE_LIMIT:
+    if count > SIZE_LIMIT and limited():
         raise FilterError(f"the filter has {count} {what}: at most {SIZE_LIMIT} are accepted")
 
 
-def _too_deep() -> NoReturn:
+def too_deep() -> NoReturn:
     raise FilterError(f"the filter nests too deep: at most {DEPTH_LIMIT} levels are accepted")
 
 

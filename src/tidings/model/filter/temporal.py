@@ -3,7 +3,11 @@ DATE, -inf or inf for an open end `'..'`. Nanoseconds let a day end just before 
 microsecond.
 
 The T_ operators are Allen's relations on spans. A DATE is an instant known to the day, so `=` and T_EQUALS with a DATE ask for
-that day, `<` for before it, `>` for after it. An interval's end that is a date takes in the whole of that day.
+that day, `<` for before it, `>` for after it. An interval's end that is a date takes in the whole of that day. A Date attribute is
+the span of its day.
+
+What an operator asks of an attribute becomes spans of t, where the attribute's own span is [t, t + extent]: 0 for a Time, LASTING
+for a Date.
 """
 
 from __future__ import annotations
@@ -13,11 +17,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tidings.errors import FilterError
-from tidings.model.values.times import day_end, is_date, parse_time
+from tidings.errors import FilterError, shown
+from tidings.model.values.times import DAY, day_end, is_date, parse_time
 
 Span = tuple[float, float]
 """Closed; integers, or an infinity for an open end."""
+LASTING = DAY * 1000 - 1
+"""From a day's first nanosecond to its last."""
 _FINER = re.compile(r"[.,]\d{6}\d*[1-9]")
 
 INVERSE = {
@@ -66,13 +72,17 @@ def instant(microseconds: int) -> Span:
     return microseconds * 1000, microseconds * 1000
 
 
+def day(microseconds: int) -> Span:
+    return microseconds * 1000, microseconds * 1000 + LASTING
+
+
 def span_of(node: Any) -> Span:
     """The span of a constant: a string, `{"timestamp"}`, `{"date"}` or `{"interval"}`."""
     if isinstance(node, dict) and "interval" in node:
         return interval_span(node["interval"])
     text = next(iter(node.values())) if isinstance(node, dict) else node
     if not isinstance(text, str):
-        raise FilterError(f"{text!r} is not a time: TIMESTAMP('...') or DATE('...') with an ISO 8601 string is accepted")
+        raise FilterError(f"{shown(text)} is not a time: TIMESTAMP('...') or DATE('...') with an ISO 8601 string is accepted")
     first = _microseconds(text)
     return (first * 1000, day_end(first) * 1000 + 999) if is_date(text) else instant(first)
 
@@ -83,39 +93,64 @@ def interval_span(bounds: list[Any]) -> Span:
     first = -math.inf if bounds[0] == ".." else span_of(bounds[0])[0]
     last = math.inf if bounds[1] == ".." else span_of(bounds[1])[1]
     if first > last:
-        raise FilterError(f"INTERVAL({bounds[0]!r}, {bounds[1]!r}) ends before it begins")
+        raise FilterError(f"INTERVAL({shown(bounds[0])}, {shown(bounds[1])}) ends before it begins")
     return first, last
 
 
-def compared_spans(op: str, span: Span) -> list[Span]:
-    """The instants t, in nanoseconds, for which `t op span` holds."""
+def compared_spans(op: str, span: Span, extent: int = 0) -> list[Span]:
+    """The t, in nanoseconds, for which `[t, t + extent] op span` holds."""
     first, last = span
     return {
-        "<": [(-math.inf, first - 1)],
+        "<": [(-math.inf, first - extent - 1)],
         "<=": [(-math.inf, last)],
-        "=": [(first, last)],
-        "<>": [(-math.inf, first - 1), (last + 1, math.inf)],
-        ">=": [(first, math.inf)],
+        "=": [(first - extent, last)],
+        "<>": [(-math.inf, first - extent - 1), (last + 1, math.inf)],
+        ">=": [(first - extent, math.inf)],
         ">": [(last + 1, math.inf)],
     }[op]
 
 
-def related_spans(op: str, span: Span) -> list[Span]:
-    """The instants t, in nanoseconds, for which `op(t, span)` holds. What asks an instant to contain a span never holds."""
+def related_spans(op: str, span: Span, extent: int = 0) -> list[Span]:
+    """The t, in nanoseconds, for which `op([t, t + extent], span)` holds."""
     first, last = span
-    extended = first < last
-    return {
-        "t_before": [(-math.inf, first - 1)],
-        "t_after": [(last + 1, math.inf)],
-        "t_meets": [(first, first)],
+    if op == "t_disjoint":
+        return compared_spans("<>", span, extent)
+    start, end = first - extent, last - extent  # t at `start` ends where the span begins, at `end` where it ends
+    bounds = {
+        "t_before": [_under(start)],
+        "t_after": [_over(last)],
+        "t_meets": [(start, start)],
         "t_metBy": [(last, last)],
-        "t_starts": [(first, first)] if extended else [],
-        "t_finishes": [(last, last)] if extended else [],
-        "t_during": [(first + 1, last - 1)],
-        "t_equals": [] if extended else [(first, last)],
-        "t_disjoint": [(-math.inf, first - 1), (last + 1, math.inf)],
-        "t_intersects": [(first, last)],
-    }.get(op, [])
+        "t_overlaps": [_under(first), _over(start), _under(end)],
+        "t_overlappedBy": [_over(first), _under(last), _over(end)],
+        "t_starts": [(first, first), _under(end)],
+        "t_startedBy": [(first, first), _over(end)],
+        "t_during": [_over(first), _under(end)],
+        "t_contains": [_under(first), _over(end)],
+        "t_finishes": [_over(first), (end, end)],
+        "t_finishedBy": [_under(first), (end, end)],
+        "t_equals": [(first, first), (end, end)],
+        "t_intersects": [(start, last)],
+    }[op]
+    return [(max(lo for lo, _ in bounds), min(hi for _, hi in bounds))]
+
+
+def _under(bound: float) -> Span:
+    return -math.inf, bound - 1
+
+
+def _over(bound: float) -> Span:
+    return bound + 1, math.inf
+
+
+def in_days(spans: list[Span]) -> list[Span]:
+    """The first microseconds of days inside nanosecond spans; empty spans vanish."""
+    return [(a, b) for a, b in ((_snapped(lo, -1), _snapped(hi, 1)) for lo, hi in in_microseconds(spans)) if a <= b]
+
+
+def _snapped(microseconds: float, sign: int) -> float:
+    """The nearest first microsecond of a day at or before (sign 1), or at or after (sign -1)."""
+    return microseconds if math.isinf(microseconds) else sign * (sign * microseconds // DAY) * DAY
 
 
 def in_microseconds(spans: list[Span]) -> list[Span]:
@@ -130,7 +165,7 @@ def _ceiling(nanoseconds: float) -> float:
 
 def _microseconds(text: str) -> int:
     if _FINER.search(text):
-        raise FilterError(f"{text!r} is finer than a microsecond: at most six decimals of a second are accepted")
+        raise FilterError(f"{shown(text)} is finer than a microsecond: at most six decimals of a second are accepted")
     try:
         return parse_time(text)
     except ValueError as error:

@@ -6,8 +6,11 @@ Inside tidings every value has one form, made once at the door:
 |------------|--------------------------------------------------------------|
 | `Number`   | float                                                        |
 | `Category` | str                                                          |
+| `Bool`     | bool                                                         |
 | `Time`     | int, microseconds since 1970-01-01 UTC (exact in a float64)  |
-| `Place`    | (xmin, ymin, xmax, ymax), floats; a point has equal corners  |
+| `Date`     | int, the first microsecond of the day, UTC                   |
+| `Place`    | (xmin, ymin, xmax, ymax), floats; a point has equal corners. |
+|            | With `shapes`, an `Outline`: that box, and the geometry      |
 | `Words`    | frozenset of tokens                                          |
 
 A `Number`'s domain is a hint for the indexes: a value outside it is still an ordinary value and is found.
@@ -27,6 +30,13 @@ from typing import Any
 
 from tidings.errors import SchemaError, shown
 
+_LARGEST = 10**308
+"""Whole numbers from here on may be more than a float64 holds."""
+
+
+def _is_number(end: object) -> bool:
+    return isinstance(end, float) or (isinstance(end, int) and abs(end) < _LARGEST)
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -34,7 +44,7 @@ class Number:
     hi: float = math.inf
 
     def __post_init__(self) -> None:
-        if not all(isinstance(end, int | float) for end in (self.lo, self.hi)) or not self.lo < self.hi:
+        if not all(map(_is_number, (self.lo, self.hi))) or not self.lo < self.hi:
             raise SchemaError(f"Number({shown(self.lo)}, {shown(self.hi)}): a domain is two numbers, lo < hi")
 
 
@@ -44,19 +54,35 @@ class Category:
 
 
 @dataclass(frozen=True, slots=True)
+class Bool:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
 class Time:
     pass
 
 
 @dataclass(frozen=True, slots=True)
+class Date:
+    """A calendar day."""
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """A point or box; longitude and latitude in degrees, or coordinates of a plane."""
+    """A point or box; longitude and latitude in degrees, or coordinates of a plane.
+
+    An event's geometry counts as its bounding box. With `shapes` it is kept, and every predicate on the place is judged on it
+    after its box was found, which costs a call of shapely for each candidate.
+    """
 
     plane: bool = False
+    shapes: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.plane, bool):
-            raise SchemaError(f"Place(plane={shown(self.plane)}): plane is true or false")
+        for name in ("plane", "shapes"):
+            if not isinstance(getattr(self, name), bool):
+                raise SchemaError(f"Place({name}={shown(getattr(self, name))}): {name} is true or false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +93,12 @@ class Words:
 
     def __post_init__(self) -> None:
         if self.tokenizer not in ("plain", "as-is"):
-            raise SchemaError(f"Words(tokenizer={self.tokenizer!r}): a tokenizer is 'plain' or 'as-is'")
+            raise SchemaError(f"Words(tokenizer={shown(self.tokenizer)}): a tokenizer is 'plain' or 'as-is'")
 
 
-Attribute = Number | Category | Time | Place | Words
-TYPES: dict[str, type[Attribute]] = {t.__name__.lower(): t for t in (Number, Category, Time, Place, Words)}
+Attribute = Number | Category | Bool | Time | Date | Place | Words
+_ALL: tuple[type[Attribute], ...] = (Number, Category, Bool, Time, Date, Place, Words)
+TYPES: dict[str, type[Attribute]] = {t.__name__.lower(): t for t in _ALL}
 RESERVED = frozenset({"id", "time", "expires", "score", "k", "window", "by", "owner", "filter", "weights", "similarity", "deleted"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -81,15 +108,16 @@ class Schema(Mapping[str, Attribute]):
     `dimensional` goes on with the two whose presence is a dimension, the first Place and the first Words ("" for none)."""
 
     def __init__(self, attributes: Mapping[str, Attribute]) -> None:
-        for name, attribute in attributes.items():
+        for name, attribute in _object(attributes).items():
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise SchemaError(f"attribute name {name!r}: a name is letters, digits and _, not starting with a digit")
+                raise SchemaError(f"attribute name {shown(name)}: a name is letters, digits and _, not starting with a digit")
             if name in RESERVED:
                 raise SchemaError(f"attribute name {name!r} is reserved; choose another")
             if not isinstance(attribute, Attribute):
-                raise SchemaError(f"attribute {name!r} is {attribute!r}: a type is one of Number, Category, Time, Place, Words")
+                known = ", ".join(kind.__name__ for kind in _ALL)
+                raise SchemaError(f"attribute {name!r} is {shown(attribute)}: a type is one of {known}")
         self._attributes = dict(attributes)
-        self.ranges = tuple(n for n, a in attributes.items() if isinstance(a, Number | Time | Category))
+        self.ranges = tuple(n for n, a in attributes.items() if isinstance(a, Number | Category | Bool | Time | Date))
         self.dimension = {name: i for i, name in enumerate(self.ranges)}
         self.place = next((n for n, a in attributes.items() if isinstance(a, Place)), None)
         self.words = next((n for n, a in attributes.items() if isinstance(a, Words)), None)
@@ -115,9 +143,7 @@ class Schema(Mapping[str, Attribute]):
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Schema:
-        if not isinstance(spec, Mapping):
-            raise SchemaError(f"schema {shown(spec)}: an object with a type for each attribute is accepted")
-        return cls({name: _attribute_from(name, value) for name, value in spec.items()})
+        return cls({name: _attribute_from(name, value) for name, value in _object(spec).items()})
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict())
@@ -126,7 +152,7 @@ class Schema(Mapping[str, Attribute]):
     def from_json(cls, text: str) -> Schema:
         try:
             spec = json.loads(text)
-        except ValueError as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise SchemaError(f"the schema is broken JSON: {error}") from None
         return cls.from_dict(spec)
 
@@ -139,13 +165,19 @@ class Schema(Mapping[str, Attribute]):
     def from_toml(cls, text: str) -> Schema:
         try:
             spec = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise SchemaError(f"the schema is broken TOML: {error}") from None
         if "schema" not in spec:
             raise SchemaError(
                 f"the TOML has {shown(sorted(spec))} and no [schema]: a table [schema] with a type for each attribute is accepted"
             )
         return cls.from_dict(spec["schema"])
+
+
+def _object(given: object) -> Mapping[Any, Any]:
+    if not isinstance(given, Mapping):
+        raise SchemaError(f"schema {shown(given)}: an object with a type for each attribute is accepted")
+    return given
 
 
 def _attribute_to_dict(attribute: Attribute) -> dict[str, Any]:
@@ -164,11 +196,11 @@ def _attribute_from(name: str, spec: Any) -> Attribute:
     spec = {"type": spec} if isinstance(spec, str) else dict(spec)
     kind = str(spec.pop("type", "")).lower()
     if kind not in TYPES:
-        raise SchemaError(f"attribute {name!r} has type {kind!r}: a type is one of {', '.join(TYPES)}")
+        raise SchemaError(f"attribute {name!r} has type {shown(kind)}: a type is one of {', '.join(TYPES)}")
     known = {field.name for field in fields(TYPES[kind])}
     for option in spec:
         if option not in known:
-            raise SchemaError(f"attribute {name!r}: type {kind} has no option {option!r}; it takes {sorted(known) or 'none'}")
+            raise SchemaError(f"attribute {name!r}: type {kind} has no option {shown(option)}; it takes {sorted(known) or 'none'}")
     return TYPES[kind](**spec)
 
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from tidings.durable.manifest_view import View
 from tidings.errors import EventError
 from tidings.match.answers.ordering import ROW
-from tidings.model.columns.arrow import NONE
+from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch
 from tidings.rank.relevance import relevance_of
 from tidings.spark.frames import arrow_stage

@@ -28,7 +28,7 @@ from tidings.match.store.planner import Homes
 from tidings.match.store.segment import Segment
 from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.arrow import NONE
+from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch, SubscriptionBatch, events_from_arrow, events_to_arrow
 from tidings.model.columns.vocabulary import Vocabulary
 from tidings.model.door.event_record import event_from_record
