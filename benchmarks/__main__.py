@@ -5,7 +5,19 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("compile", "kernels", "engine", "ranked", "motree", "rttree", "topkw", "range_topk", "spark", "spark_notify")
+NAMES = (
+    "compile",
+    "kernels",
+    "engine",
+    "ranked",
+    "motree",
+    "rttree",
+    "topkw",
+    "range_topk",
+    "range_topk_boards",
+    "spark",
+    "spark_notify",
+)
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:

@@ -1,6 +1,7 @@
 """Range top-k: messages generated, messages applied, and batches, with 10,000 objects, 1 million watchers and k = 10.
 
-Paint-Sparse and Paint-Dense run beside Unicast, which tries every candidate watcher, on the same updates; all in process time.
+Paint-Sparse and Paint-Dense run beside Unicast, which tries every candidate watcher, on the same updates; all in process time. See
+`range_topk_boards` for how a topic keeps its lists, beside painting and beside doing nothing clever.
 """
 
 from __future__ import annotations

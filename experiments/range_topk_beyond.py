@@ -9,9 +9,9 @@ from experiments.baselines.smallest_cover import fewest_messages, hearers
 from experiments.range_topk_counts import beside, heard_by, message_bytes, step
 from experiments.range_topk_data import synthetic
 from experiments.range_topk_paper import KS, TABLE_7, TABLE_8
+from experiments.structures.one_and_a_half import Objects15, Paint15
 from experiments.structures.split_painting import PaintSplit, SplitObjects
 from tidings.boards.paint.batch import coalesce, paint_batch
-from tidings.boards.paint.one_and_a_half import Objects15, Paint15
 from tidings.boards.paint.paint import PaintDense, PaintSparse, paint_each
 from tidings.index.points.objects import ObjectIndex
 from tidings.index.points.watchers import WatchIndex

@@ -33,45 +33,67 @@ other = st.sampled_from(
     ]
 )
 filters = one_range | one_range | one_sided | other_sided | two_ranges | other
-BY = ["-stars", "stars", "-price", "risk", "stars + price", "-2 * stars"]
+BY = ["-stars", "stars", "-price", "risk", "stars + price", "-2 * stars", "stars / price", "stars * 1e308"]
+K = [0, 1, 2, 2, 3, 5, 40, 2**31 - 1, None]
 
 
 class BoardsMachine(RuleBasedStateMachine):
-    @initialize(x=st.sampled_from([None, None, "price"]), indexed=st.booleans())
-    def build(self, x, indexed):
+    @initialize(indexed=st.booleans())
+    def build(self, indexed):
         self.oracle = BoardsOracle(SCHEMA)
-        self.boards = Boards(SCHEMA, x, self.matching if indexed else None)
-        self.count = 0
+        self.boards = Boards(SCHEMA, self.matching if indexed else None)
+        self.count = self.time = 0
+        self.ends = {}
 
     def matching(self, values):
         return [id for id, (clauses, _, _) in self.oracle.watchers.items() if any(c.holds(SCHEMA, values) for c in clauses)]
 
-    @rule(clauses=filters, k=st.sampled_from([0, 1, 2, 2, 3, 5, None]), by=st.sampled_from(BY))
-    def watch(self, clauses, k, by):
-        id = f"s{self.count}"
-        self.count += 1
-        expected = self.oracle.watch(id, clauses, k, compile_number(SCHEMA, by).value)
-        assert self.boards.watch(id, clauses, k, by) == expected
+    @rule(
+        clauses=filters,
+        k=st.sampled_from(K),
+        by=st.sampled_from(BY),
+        lives=st.sampled_from([None, None, None, 1, 2, 5]),
+        times=st.sampled_from([1, 1, 1, 300]),
+    )
+    def watch(self, clauses, k, by, lives, times):
+        """`times` such watchers: more than a block, so that rows are arranged anew."""
+        for _ in range(times):
+            id = f"s{self.count}"
+            self.count += 1
+            expected = self.oracle.watch(id, clauses, k, compile_number(SCHEMA, by).value)
+            if lives is not None:
+                self.ends[id] = self.time + lives
+            assert list(self.boards.watch(id, clauses, k, by, expires=self.ends.get(id))) == expected
 
     @precondition(lambda self: self.oracle.watchers)
     @rule(data=st.data())
     def unwatch(self, data):
         id = data.draw(st.sampled_from(sorted(self.oracle.watchers)))
         self.oracle.unwatch(id)
+        self.ends.pop(id, None)
         self.boards.unwatch(id)
         assert id not in self.boards
 
-    @rule(key=keys, values=values | st.none())
-    def publish(self, key, values):
+    def pass_time(self, later):
+        """Watchers whose time has come are told of nothing more."""
+        self.time += later
+        for id in [id for id, expires in self.ends.items() if expires <= self.time]:
+            del self.ends[id]
+            self.oracle.unwatch(id)
+
+    @rule(key=keys, values=values | st.none(), later=st.integers(0, 1))
+    def publish(self, key, values, later):
+        self.pass_time(later)
         expected = self.oracle.publish_batch([(key, values)])
-        told = self.boards.publish(key, values, 0)
+        told = self.boards.publish(key, values, self.time)
         assert set(told) == expected
         assert len(told) == len(expected)
 
-    @rule(changes=st.lists(st.tuples(keys, values | st.none()), max_size=20))
-    def publish_batch(self, changes):
+    @rule(changes=st.lists(st.tuples(keys, values | st.none()), max_size=20), later=st.integers(0, 1))
+    def publish_batch(self, changes, later):
+        self.pass_time(later)
         expected = self.oracle.publish_batch(changes)
-        told = self.boards.publish_batch(changes, 0)
+        told = self.boards.publish_batch(changes, self.time)
         assert set(told) == expected
         assert len(told) == len(expected)
 
@@ -81,6 +103,16 @@ class BoardsMachine(RuleBasedStateMachine):
             self.boards.check()
             for id in self.oracle.watchers:
                 assert self.boards.top(id) == self.oracle.top(id)
+
+    @precondition(lambda self: self.oracle.objects)
+    @rule(data=st.data())
+    def lists_as_if_objects_were_gone(self, data):
+        gone = data.draw(st.sets(st.sampled_from(sorted(self.oracle.objects))))
+        held = self.oracle.objects
+        self.oracle.objects = {key: values for key, values in held.items() if key not in gone}
+        for id in self.oracle.watchers:
+            assert self.boards.top(id, gone) == self.oracle.top(id)
+        self.oracle.objects = held
 
 
 TestBoards = BoardsMachine.TestCase

@@ -21,7 +21,7 @@ class BoardsOracle:
     def watch(
         self, subscription: str, clauses: Sequence[Clause], k: int | None, relevance: Callable[[Values], float]
     ) -> list[OracleChange]:
-        """`relevance` raises KeyError for an object that has none."""
+        """`relevance` raises KeyError or ArithmeticError for an object that has none, or gives what is not finite."""
         self.watchers[subscription] = tuple(clauses), k, relevance
         return [(subscription, key, score, rank, "entered") for rank, (key, score) in enumerate(self.top(subscription), 1)]
 
@@ -46,9 +46,9 @@ class BoardsOracle:
             if any(clause.holds(self.schema, values) for clause in clauses):
                 try:
                     score = relevance(values)
-                except KeyError:
+                except (KeyError, ArithmeticError, ValueError):
                     continue
-                if score > -math.inf:
+                if math.isfinite(score):
                     ranked.append((-score, key))
         return [(key, 0.0 - below) for below, key in sorted(ranked)[:k]]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -14,18 +16,34 @@ import tidings as td
 from tests.oracle.boards import BoardsOracle
 from tidings.model.door.event import read_event
 from tidings.model.door.subscription import make_subscription
-from tidings.model.filter.operands import compile_number
+from tidings.rank.relevance import relevance_of
 
-SCHEMA = td.Schema({"x": td.Number(0, 8), "price": td.Number(), "brand": td.Category()})
+SCHEMA = td.Schema(
+    {"x": td.Number(0, 8), "price": td.Number(), "brand": td.Category(), "place": td.Place(plane=True), "about": td.Words()}
+)
 EIGHTHS = st.integers(0, 64).map(lambda n: n / 8)
 IDS = st.sampled_from([f"s{i}" for i in range(6)])
 KEYS = st.sampled_from([f"o{i}" for i in range(6)])
 FILTERS = st.one_of(
     st.none(),
     st.tuples(EIGHTHS, EIGHTHS).map(lambda p: f"x BETWEEN {min(p)} AND {max(p)}"),
+    st.tuples(EIGHTHS, EIGHTHS).map(lambda p: f"x BETWEEN {min(p)} AND {max(p)} AND price <= {p[0]}"),
     st.tuples(EIGHTHS, st.sampled_from("ab")).map(lambda p: f"x <= {p[0]} AND brand = '{p[1]}'"),
+    st.tuples(EIGHTHS, EIGHTHS).map(lambda p: f"x < {p[0]} OR price > {p[1]}"),
+    st.sampled_from(["A_CONTAINS(about, ('red'))", "S_INTERSECTS(place, BBOX(0, 0, 2, 2))", "price IS NULL", "x * price > 4"]),
 )
-SECOND = 1_000_000
+K = st.sampled_from([None, 0, 1, 2, 3, 50, 100_000, 2**31 - 1])
+BY = ["-price", "price", "price + x", "price / x", "price * 1e308", '{"near": {"price": 3, "x": 2}}', None]
+VALUES = st.fixed_dictionaries(
+    {},
+    optional={
+        "x": EIGHTHS,
+        "price": EIGHTHS,
+        "brand": st.sampled_from("abc"),
+        "place": st.tuples(EIGHTHS, EIGHTHS),
+        "about": st.sampled_from(["red bike", "blue", "a red car"]),
+    },
+)
 
 
 class KeyedMachine(RuleBasedStateMachine):
@@ -34,6 +52,7 @@ class KeyedMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         self.oracle = BoardsOracle(SCHEMA)
         self.expires: dict[str, int] = {}
+        self.ends: dict[str, int] = {}
         self.time = 0
 
     @initialize()
@@ -44,34 +63,40 @@ class KeyedMachine(RuleBasedStateMachine):
         self.topic.close()
         shutil.rmtree(self.folder)
 
-    @rule(
-        id=IDS,
-        filter=FILTERS,
-        k=st.one_of(st.none(), st.integers(0, 3)),
-        by=st.sampled_from(["-price", "price", "price + x", None]),
-    )
-    def subscribe(self, id, filter, k, by) -> None:
-        notes = self.topic.subscribe(id, filter, k=k, by=by, time=self.time)
-        s = make_subscription(SCHEMA, id, filter, k=k, by=by)
-        relevance = s.score_of if by is None else compile_number(SCHEMA, by).value
-        expected = self.oracle.watch(id, s.clauses, k, relevance)
+    @rule(id=IDS, filter=FILTERS, k=K, by=st.sampled_from(BY), lives=st.sampled_from([None, None, 0, 1, 3]))
+    def subscribe(self, id, filter, k, by, lives) -> None:
+        """Watchers of every shape, some of whom have expired before they begin."""
+        self._forget(id)
+        expires = None if lives is None else self.time + lives
+        notes = self.topic.subscribe(id, filter, k=k, by=by, expires=expires, time=self.time)
+        expected = []
+        if lives != 0:
+            s = make_subscription(SCHEMA, id, filter, k=k, by=by)
+            relevance = s.score_of if by is None else self._relevance(by)
+            expected = self.oracle.watch(id, s.clauses, k, relevance)
+        if lives:
+            self.ends[id] = expires
         assert [n[:5] for n in notes] == expected
+        self._compare()
+
+    def _relevance(self, by):
+        judge = relevance_of(SCHEMA, by)
+        return lambda values: math.nan if (value := judge(values, 0)) is None else value
+
+    def _forget(self, id) -> None:
+        self.ends.pop(id, None)
+        if id in self.oracle.watchers:
+            self.oracle.unwatch(id)
 
     @rule(id=IDS)
     def unsubscribe(self, id) -> None:
         if id in self.oracle.watchers:
             self.topic.unsubscribe(id)
-            self.oracle.unwatch(id)
+            self._forget(id)
 
     @rule(
         changes=st.lists(
-            st.tuples(
-                KEYS,
-                st.one_of(
-                    st.none(), st.fixed_dictionaries({}, optional={"x": EIGHTHS, "price": EIGHTHS, "brand": st.sampled_from("abc")})
-                ),
-                st.one_of(st.none(), st.integers(1, 9)),
-            ),
+            st.tuples(KEYS, st.none() | VALUES, st.none() | st.integers(-1, 9)),
             min_size=1,
             max_size=4,
             unique_by=lambda change: change[0],
@@ -79,16 +104,18 @@ class KeyedMachine(RuleBasedStateMachine):
         later=st.integers(0, 2),
     )
     def publish(self, changes, later) -> None:
-        self.time += later
-        expected = self._expired()
+        expected = self._pass_time(later)
         events, net = [], []
         for key, values, lives in changes:
             event = {"sku": key, "deleted": True} if values is None else {"sku": key, **values}
             self.expires.pop(key, None)
             if values is not None and lives is not None:
-                event["expires"] = self.expires[key] = self.time + lives
+                event["expires"] = self.time + lives
+                if lives > 0:
+                    self.expires[key] = self.time + lives
             events.append(event)
-            net.append((key, None if values is None else read_event(SCHEMA, event, "sku").values))
+            there = values is not None and (lives is None or lives > 0)
+            net.append((key, read_event(SCHEMA, event, "sku").values if there else None))
         expected |= self.oracle.publish_batch(net)
         notes = (
             self.topic.publish_batch(events, time=self.time) if len(events) > 1 else self.topic.publish(events[0], time=self.time)
@@ -96,18 +123,24 @@ class KeyedMachine(RuleBasedStateMachine):
         assert {n[:5] for n in notes} == expected
         self._compare()
 
-    def _expired(self) -> set[tuple]:
+    def _pass_time(self, later) -> set[tuple]:
+        """Objects and watchers expire in the order of their times; of one instant, watchers first."""
+        self.time += later
         expected: set[tuple] = set()
-        for key, at in sorted(self.expires.items(), key=lambda item: (item[1], item[0])):
-            if at <= self.time:
-                expected |= self.oracle.publish_batch([(key, None)])
-                del self.expires[key]
+        ends = [(at, 0, id) for id, at in self.ends.items()] + [(at, 1, key) for key, at in self.expires.items()]
+        for at, kind, name in sorted(ends):
+            if at > self.time:
+                break
+            if kind == 0:
+                self._forget(name)
+            else:
+                expected |= self.oracle.publish_batch([(name, None)])
+                del self.expires[name]
         return expected
 
     @rule(later=st.integers(0, 4))
     def advance(self, later) -> None:
-        self.time += later
-        expected = self._expired()
+        expected = self._pass_time(later)
         assert {n[:5] for n in self.topic.advance(self.time)} == expected
 
     @rule()
@@ -119,6 +152,17 @@ class KeyedMachine(RuleBasedStateMachine):
     def _compare(self) -> None:
         for id in self.oracle.watchers:
             assert [(m.event, m.score) for m in self.topic.top(id, time=self.time)] == self.oracle.top(id)
+
+    @rule(later=st.integers(1, 6))
+    def look_ahead(self, later) -> None:
+        """`top` at a time to come leaves out what has expired by then, and changes nothing."""
+        time, held = self.time + later, self.oracle.objects
+        self.oracle.objects = {key: values for key, values in held.items() if self.expires.get(key, time + 1) > time}
+        for id in self.oracle.watchers:
+            expected = self.oracle.top(id) if self.ends.get(id, time + 1) > time else []
+            assert [(m.event, m.score) for m in self.topic.top(id, time=time)] == expected
+        self.oracle.objects = held
+        self._compare()
 
 
 def test_two_changes_of_one_instant_both_wait_in_the_outbox(tmp_path):
@@ -134,6 +178,76 @@ def test_a_batch_of_objects_may_delete(tmp_path):
         topic.publish_batch([{"sku": "a", "price": 1.0}, {"sku": "b", "price": 2.0}], time=0)
         topic.publish_batch([{"sku": "a", "deleted": True}, {"sku": "c", "price": 3.0}], time=1)
         assert [n.event for n in topic.subscribe("s", by="-price", time=2)] == ["b", "c"]
+
+
+def test_memory_follows_what_a_list_holds_and_not_its_k():
+    topic = td.Topic("objects", SCHEMA, key="sku")
+    topic.publish_batch([{"sku": f"o{i:03}", "x": 1.0, "price": float(i)} for i in range(200)], time=0)
+    tracemalloc.start()
+    for n in range(50):
+        notes = topic.subscribe(f"s{n}", "x BETWEEN 0 AND 2", k=100_000 + n, by="-price", time=1)
+        assert len(notes) == 200
+    topic.publish({"sku": "o000", "x": 1.0, "price": 500.0}, time=2)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 50_000_000
+    assert [m.event for m in topic.top("s0", time=3)][:2] == ["o001", "o002"]
+    assert len(topic.top("s49", time=3)) == 200
+
+
+def test_a_watcher_that_has_expired_hears_nothing_and_has_no_list():
+    topic = td.Topic("objects", SCHEMA, key="sku")
+    for n, filter in enumerate([None, "x >= 0", "brand = 'a'"]):
+        topic.subscribe(f"s{n}", filter, k=2, by="-price", expires=10, time=0)
+    told = topic.publish({"sku": "o", "x": 1.0, "price": 1.0, "brand": "a", "expires": 10}, time=9)
+    assert {n.subscription for n in told} == {"s0", "s1", "s2"}
+    assert topic.top("s1", time=10) == []
+    assert topic.publish({"sku": "p", "x": 1.0, "price": 1.0, "brand": "a"}, time=11) == []
+    assert topic.top("s1", time=11) == []
+    assert topic.update("s1", expires=None, time=12)[0].event == "p"
+
+
+def test_an_object_that_has_expired_when_it_is_published_enters_no_list(tmp_path):
+    with td.open(tmp_path, "objects", SCHEMA, key="sku") as topic:
+        topic.subscribe("s", k=2, by="-price", time=0)
+        topic.publish({"sku": "o", "price": 1.0}, time=1)
+        assert [n.why for n in topic.publish({"sku": "o", "price": 2.0, "expires": 1}, time=2)] == ["left"]
+        assert topic.publish({"sku": "p", "price": 2.0, "expires": 2}, time=2) == []
+    with td.open(tmp_path) as topic:
+        assert topic.top("s", time=2) == []
+        assert topic.advance(100) == []
+
+
+def test_the_expiry_heap_of_objects_that_are_replaced_is_bounded():
+    topic = td.Topic("objects", SCHEMA, key="sku")
+    for n in range(5_000):
+        topic.publish({"sku": "o", "price": 1.0, "expires": 10_000 + n}, time=n)
+    assert len(topic.publisher.events._expiry) <= 2_000
+    assert len(topic.publisher.events) == 1
+
+
+def test_a_relevance_without_a_finite_value_is_nobody_elses_concern():
+    topic = td.Topic("objects", SCHEMA, key="sku")
+    poison = ["price / x", "price * 1e308", "price % x", "(price - 20) ^ 0.5", '{"near": {"price": 1e300}}']
+    for n, by in enumerate(poison):
+        topic.subscribe(f"poison{n}", k=2, by=by, time=0)
+    topic.subscribe("steep", score="1e308 * price + 1e308 * x", k=2, time=0)
+    topic.subscribe("fair", k=2, by="-price", time=0)
+    for sku, x in (("o", 0.0), ("p", 0.0), ("q", 8.0)):
+        told = topic.publish({"sku": sku, "x": x, "price": 10.0}, time=1)
+        assert all(math.isfinite(n.score) for n in told)
+        assert sku == "q" or [n.subscription for n in told] == ["fair"]
+    assert [m.event for m in topic.top("fair", time=1)] == ["o", "p"]
+    assert [m.event for m in topic.top("poison0", time=1)] == ["q"]
+    assert topic.top("steep", time=1) == []
+
+
+def test_an_object_that_lacks_the_scores_attribute_is_no_candidate():
+    """As `by` says of an attribute that is missing; see docs/ranking.md."""
+    topic = td.Topic("objects", SCHEMA, key="sku")
+    topic.subscribe("s", score="1 + price", k=2, time=0)
+    assert topic.publish({"sku": "o", "x": 1.0}, time=1) == []
+    assert [n.event for n in topic.publish({"sku": "p", "price": 1.0}, time=1)] == ["p"]
 
 
 TestKeyedTopic = KeyedMachine.TestCase

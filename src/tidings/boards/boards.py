@@ -1,166 +1,198 @@
 """Boards: on a keyed topic, every watcher's list of the k best current objects within its filter, and each change of it.
 
 The order is (relevance desc, key asc), where relevance is the `by` expression of an object's values. An object for which `by` has
-no value (an attribute is missing, a division by zero) is in no list; one that lacks a filtered attribute does not match. A watcher
-hears `entered`, `left` and `updated` (the object stays in the list and any of its values has changed), one change an object and
-publication; a batch gives the net changes.
+no finite value (an attribute is missing, a division by zero, an overflow) is in no list; one that lacks a filtered attribute does
+not match. A watcher hears `entered`, `left` and `updated` (the object stays in the list and any of its values has changed), one
+change an object and publication; a batch gives the net changes. A watcher that has expired hears nothing more.
 
-Three ways to one answer:
-- a filter of one closed interval on one attribute, `by` one attribute or its negative: painted (`paint`). Such watchers are grouped
-  by attributes and by k. Without a filter, `by`'s own attribute serves as the interval's, unbounded;
-- the same with a second, one-sided interval: painted in 1.5 dimensions (`paint_15`);
-- anything else, and k = None (every matching object): a sorted list of all its matches for each watcher (`plain_boards`).
+Two ways to one answer:
+- a filter of nothing but closed intervals, `by` one attribute or its negative: kept together with those alike, as columns
+  (`ranges`). Without a filter, `by`'s own attribute serves as the interval's, unbounded;
+- anything else: a sorted list of all its matches for each watcher (`plain`).
 
-Cost: a painted publication is sublinear in the watchers that it does not concern; a plain one asks `matching` (the topic's
-index), or else tries every plain watcher.
+Cost: a change of an object scans the columns of its families, in blocks; a plain watcher costs nothing if neither it holds the
+object nor `matching` (the topic's index) names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
-from tidings.boards.changes import Change, changes_of
-from tidings.boards.families import INF, AnyFamily, Axis, Family, Family15, Group, Move, Rows, painted_axis
+from tidings.boards.changes import Change, Changes
 from tidings.boards.key_order import KeyOrder
+from tidings.boards.lists import WHY, Net
 from tidings.boards.plain import PlainBoard
+from tidings.boards.ranges import Axis, Move, RangeBoards, axis_of
 from tidings.errors import SubscriptionError
 from tidings.model.filter.clause import Clause, Values
 from tidings.model.filter.operands import compile_number
 from tidings.model.values.schema import Schema
 
 Relevance = Callable[[Values], float]
+UNBOUNDED = 2**62
+"""The k of who hears of everything."""
 
 
 class Boards:
-    """`x` names the only attribute whose intervals are painted; None lets every attribute's be."""
-
-    def __init__(self, schema: Schema, x: str | None = None, matching: Callable[[Values], Iterable[str]] | None = None) -> None:
+    def __init__(self, schema: Schema, matching: Callable[[Values], Iterable[str]] | None = None) -> None:
         """`matching(values)` gives the subscriptions (at least the plain ones) whose clauses the values satisfy."""
-        self.schema, self.x = schema, x
+        self.schema = schema
         self._matching = matching
         self._objects: dict[str, Values] = {}
         self._keys: KeyOrder[str] = KeyOrder()
-        self._spread = 0
-        self._families: dict[Axis, AnyFamily] = {}
+        self._families: dict[Axis, RangeBoards] = {}
+        self._home: dict[str, RangeBoards] = {}
         self._plain: dict[str, PlainBoard] = {}
-        self._home: dict[str, tuple[AnyFamily, Group]] = {}
+        self._holders: dict[str, set[str]] = {}
+        """By key, the plain watchers whose filter it matches."""
+        self._expires: dict[str, int] = {}
+        self._ends: list[tuple[int, str]] = []
+        """A heap of (expires, subscription); what `_expires` does not say is stale."""
 
     def __contains__(self, subscription: str) -> bool:
         return subscription in self._home or subscription in self._plain
 
     def watch(
-        self, subscription: str, clauses: Sequence[Clause], k: int | None, by: str | None, relevance: Relevance | None = None
-    ) -> list[Change]:
+        self,
+        subscription: str,
+        clauses: Sequence[Clause],
+        k: int | None,
+        by: str | None,
+        relevance: Relevance | None = None,
+        expires: int | None = None,
+    ) -> Changes:
         """Start a watcher and give its list. `relevance` is used in place of `by`, which may then be None."""
         if subscription in self:
             raise SubscriptionError(f"subscription {subscription!r} already watches")
         if by is None and relevance is None:
             raise SubscriptionError(f"subscription {subscription!r}: a watcher needs by, as '-price'")
         expression = compile_number(self.schema, by) if relevance is None and by is not None else None
-        painted = painted_axis(self.schema, clauses, expression) if k and expression is not None else None
-        if k and painted is not None and self.x in (None, painted[0].x):
-            family = self._family(painted[0])
-            self._home[subscription] = family, family.add(subscription, k, painted[1])
+        found = axis_of(self.schema, clauses, expression) if expression is not None else None
+        if found is not None:
+            family = self._family(found[0])
+            family.add(subscription, UNBOUNDED if k is None else k, found[1])
+            self._home[subscription] = family
         else:
             value = relevance if expression is None else expression.value
             assert value is not None
-            board = self._plain[subscription] = PlainBoard(subscription, tuple(clauses), k, value)
+            board = PlainBoard(subscription, tuple(clauses), k, value)
             for key, values in self._objects.items():
                 board.put(key, values if board.matches(self.schema, values) else None)
-        return [Change(subscription, key, score, rank, "entered") for rank, (key, score) in enumerate(self.top(subscription), 1)]
+            for key in board:
+                self._holders.setdefault(key, set()).add(subscription)
+            self._plain[subscription] = board
+        if expires is not None:
+            self._expires[subscription] = expires
+            heapq.heappush(self._ends, (expires, subscription))
+        top = self.top(subscription)
+        begins = Changes()
+        begins.add(Change(subscription, key, score, rank, "entered") for rank, (key, score) in enumerate(top, 1))
+        return begins
 
     def unwatch(self, subscription: str) -> None:
+        self._expires.pop(subscription, None)
+        if len(self._ends) > 2 * len(self._expires) + 16:
+            self._ends = [(expires, id) for id, expires in self._expires.items()]
+            heapq.heapify(self._ends)
         if subscription in self._plain:
-            del self._plain[subscription]
+            board = self._plain.pop(subscription)
+            for key in board:
+                self._holders[key].discard(subscription)
             return
-        family, group = self._home.pop(subscription)
-        group.remove(subscription)
-        if not any(group.number for group in family.groups.values()):
+        family = self._home.pop(subscription)
+        family.remove(subscription)
+        if not len(family):
             del self._families[family.axis]
 
-    def publish(self, key: str, values: Values | None, time: int = 0) -> list[Change]:
-        """Put an object in place of the one of the same key; None takes it away. `time` is the caller's: nothing here expires."""
-        return self._publish({key: values})
+    def expire(self, time: int) -> None:
+        """Let the watchers go whose time has come."""
+        while self._ends and self._ends[0][0] <= time:
+            expires, subscription = heapq.heappop(self._ends)
+            if self._expires.get(subscription) == expires:
+                self.unwatch(subscription)
 
-    def publish_batch(self, changes: Iterable[tuple[str, Values | None]], time: int = 0) -> list[Change]:
-        """Many publications at once, the last of a key counting: their net changes."""
-        return self._publish(dict(changes))
+    def publish(self, key: str, values: Values | None, time: int) -> Changes:
+        """Put an object in place of the one of the same key; None takes it away. Objects do not expire here: see the caller."""
+        return self.publish_batch([(key, values)], time)
 
-    def top(self, subscription: str) -> list[tuple[str, float]]:
-        """(key, relevance) of a watcher's list, best first."""
+    def publish_batch(self, changes: Iterable[tuple[str, Values | None]], time: int) -> Changes:
+        """Many publications at one time, the last of a key counting: their net changes, for those who have not expired."""
+        self.expire(time)
+        net = {key: values for key, values in dict(changes).items() if self._objects.get(key) != values}
+        told = Changes()
+        if net:
+            moves = [Move(self._keys.add(key), self._objects.get(key), values) for key, values in net.items()]
+            for family in self._families.values():
+                self._tell(told, family, family.move(moves, self._keys.tie))
+            told.add(self._publish_plain(net))
+            for key, values in net.items():
+                self._settle(key, values)
+        return told
+
+    def top(self, subscription: str, without: Set[str] = frozenset()) -> list[tuple[str, float]]:
+        """(key, relevance) of a watcher's list, best first; as it would be if the objects `without` were gone."""
         if subscription in self._plain:
-            return self._plain[subscription].top()
-        _, group = self._home[subscription]
-        return [(self._keys.key[number], 0.0 - rank) for number, rank in group.lists.top(group.number[subscription])]
+            return self._plain[subscription].top(without)
+        gone = {self._keys.number[key] for key in without}
+        return [(self._keys.key[number], 0.0 - y) for number, y in self._home[subscription].top(subscription, gone)]
 
     def check(self) -> None:
         self._keys.check()
         assert set(self._keys.number) == set(self._objects)
         for family in self._families.values():
             family.check()
+        held = {(key, id) for id, board in self._plain.items() for key in board}
+        assert held == {(key, id) for key, ids in self._holders.items() for id in ids}
+        assert len(self._ends) <= 2 * len(self._expires) + 16
 
-    def _publish(self, latest: dict[str, Values | None]) -> list[Change]:
-        net = {key: values for key, values in latest.items() if self._objects.get(key) != values}
-        moves = [Move(self._keys.add(key), self._objects.get(key), values) for key, values in net.items()]
-        self._spread_ties()
-        changes: list[Change] = []
-        for family in self._families.values():
-            parts = family.move(moves[0], self._keys.tie) if len(moves) == 1 else family.move_batch(moves, self._keys.tie)
-            for group, rows in parts:
-                changes += self._changes(family, group, rows, moves)
-        changes += self._publish_plain(net)
-        for key, values in net.items():
-            self._settle(key, values)
-        return changes
-
-    def _family(self, axis: Axis) -> AnyFamily:
+    def _family(self, axis: Axis) -> RangeBoards:
         if axis not in self._families:
-            family = self._families[axis] = Family(axis) if axis.z is None else Family15(axis)
-            moves = [Move(self._keys.number[key], None, values) for key, values in self._objects.items()]
-            for move in moves:
-                list(family.move(move, self._keys.tie))
+            family = RangeBoards(axis)
+            if self._objects:
+                family.move([Move(self._keys.number[key], None, values) for key, values in self._objects.items()], self._keys.tie)
+            self._families[axis] = family
         return self._families[axis]
 
-    def _spread_ties(self) -> None:
-        """When all keys have got new ties, tell the families that remember them."""
-        if self._spread != self._keys.version:
-            self._spread = self._keys.version
-            for family in self._families.values():
-                if isinstance(family, Family15):
-                    family.objects.retie(self._keys.tie)
+    def _tell(self, told: Changes, family: RangeBoards, net: Net) -> None:
+        told.subscription += family.name[net.watcher].tolist()
+        told.key += map(self._keys.key.__getitem__, net.object.tolist())
+        told.score += (0.0 - net.y).tolist()
+        told.rank += [rank or None for rank in net.rank.tolist()]
+        told.why += map(WHY.__getitem__, net.why.tolist())
 
-    def _changes(self, family: AnyFamily, group: Group, rows: Rows, moves: Sequence[Move]) -> list[Change]:
-        """Rows of (watcher, object, was, is) as net changes."""
-        old = {move.number: family.axis.place(move.old)[2] for move in moves}
-        return changes_of(
-            rows,
-            old.keys(),
-            lambda watcher: group.name[watcher],
-            lambda number: self._keys.key[number],
-            lambda number: 0.0 - (old[number] if old.get(number, INF) < INF else family.rank(number)),
-            lambda watcher: [(number, 0.0 - rank) for number, rank in group.lists.top(watcher)],
-        )
-
-    def _publish_plain(self, net: dict[str, Values | None]) -> list[Change]:
-        if not self._plain:
-            return []
+    def _publish_plain(self, net: Mapping[str, Values | None]) -> list[Change]:
         concerned: dict[str, dict[str, Values | None]] = {}
         for key, values in net.items():
             for id in self._concerned(key, values):
-                board = self._plain[id]
-                concerned.setdefault(id, {})[key] = values if values is not None and board.matches(self.schema, values) else None
-        return [change for id, puts in concerned.items() for change in self._plain[id].put_many(puts)]
+                concerned.setdefault(id, {})[key] = values
+        changes: list[Change] = []
+        for id, puts in concerned.items():
+            board = self._plain[id]
+            before = dict(board.top())
+            for key, values in puts.items():
+                self._put(board, key, values)
+            changes += board.changes(before, puts.keys())
+        return changes
 
     def _concerned(self, key: str, values: Values | None) -> set[str]:
-        """Plain watchers that may hold the key or gain it."""
-        found = {id for id, board in self._plain.items() if key in board}
-        if values is not None:
-            found |= set(self._plain) if self._matching is None else set(self._matching(values)) & set(self._plain)
+        """Plain watchers that hold the key or may gain it."""
+        found = set(self._holders.get(key, ()))
+        if values is not None and self._plain:
+            found |= self._plain.keys() if self._matching is None else self._plain.keys() & set(self._matching(values))
         return found
+
+    def _put(self, board: PlainBoard, key: str, values: Values | None) -> None:
+        board.put(key, values if values is not None and board.matches(self.schema, values) else None)
+        if key in board:
+            self._holders.setdefault(key, set()).add(board.subscription)
+        elif key in self._holders:
+            self._holders[key].discard(board.subscription)
 
     def _settle(self, key: str, values: Values | None) -> None:
         if values is None:
             self._objects.pop(key, None)
+            self._holders.pop(key, None)
             self._keys.remove(key)
         else:
             self._objects[key] = dict(values)

@@ -1,12 +1,10 @@
-"""A change of one object's place in one watcher's list, and the net of many."""
+"""Changes of objects' places in watchers' lists, as columns; one of them as an object."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 
 class Change(NamedTuple):
@@ -19,36 +17,30 @@ class Change(NamedTuple):
     why: str
 
 
-def changes_of(
-    rows: NDArray[np.int32],
-    changed: Set[int],
-    name: Callable[[int], str],
-    key: Callable[[int], str],
-    old_score: Callable[[int], float],
-    top: Callable[[int], list[tuple[int, float]]],
-) -> list[Change]:
-    """The net of rows (watcher, object, was, is) in order: by watcher, what left before what stands in the list, best first.
+@dataclass(slots=True)
+class Changes:
+    """Equal lengths. By watcher, what left before what stands in the list, best first."""
 
-    An object that was and is in the list is `updated` if it is among the `changed`, else nothing has happened to it."""
-    first: dict[tuple[int, int], bool] = {}
-    last: dict[tuple[int, int], bool] = {}
-    for watcher, number, was, present in rows.tolist():
-        first.setdefault((watcher, number), bool(was))
-        last[watcher, number] = bool(present)
-    by_watcher: dict[int, dict[int, tuple[bool, bool]]] = {}
-    for (watcher, number), was in first.items():
-        by_watcher.setdefault(watcher, {})[number] = was, last[watcher, number]
-    changes: list[Change] = []
-    for watcher, objects in by_watcher.items():
-        changes += [
-            Change(name(watcher), key(number), old_score(number), None, "left")
-            for number, (was, present) in objects.items()
-            if was and not present
-        ]
-        for rank, (number, score) in enumerate(top(watcher), 1):
-            was, present = objects.get(number, (True, True))
-            if not was:
-                changes.append(Change(name(watcher), key(number), score, rank, "entered"))
-            elif number in objects and number in changed:
-                changes.append(Change(name(watcher), key(number), score, rank, "updated"))
-    return changes
+    subscription: list[str] = field(default_factory=list)
+    key: list[str] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
+    rank: list[int | None] = field(default_factory=list)
+    why: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def __iter__(self) -> Iterator[Change]:
+        return map(Change, *self.columns)
+
+    @property
+    def columns(self) -> tuple[list[str], list[str], list[float], list[int | None], list[str]]:
+        return self.subscription, self.key, self.score, self.rank, self.why
+
+    def add(self, changes: Iterable[Change]) -> None:
+        rows = list(changes)
+        self.subscription += [change.subscription for change in rows]
+        self.key += [change.key for change in rows]
+        self.score += [change.score for change in rows]
+        self.rank += [change.rank for change in rows]
+        self.why += [change.why for change in rows]

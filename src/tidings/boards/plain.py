@@ -1,10 +1,11 @@
-"""One watcher's board kept by hand: all objects that match its filter, sorted. For filters and rankings that are not painted."""
+"""One watcher's board kept by hand: all objects that match its filter, sorted. For filters and rankings that are no `ranges`."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from itertools import islice
 
 from tidings.boards.changes import Change
 from tidings.model.filter.clause import Clause, Values
@@ -21,38 +22,40 @@ class PlainBoard:
     def __contains__(self, key: str) -> bool:
         return key in self._score
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._score)
+
     def matches(self, schema: Schema, values: Values) -> bool:
         return any(clause.holds(schema, values) for clause in self.clauses)
 
-    def top(self) -> list[tuple[str, float]]:
-        return [(key, 0.0 - below) for below, key in self._sorted[: self.k]]
+    def top(self, without: Set[str] = frozenset()) -> list[tuple[str, float]]:
+        """The list, as it would be if the keys `without` were gone."""
+        there = (entry for entry in self._sorted if entry[1] not in without) if without else self._sorted
+        return [(key, 0.0 - below) for below, key in islice(there, self.k)]
 
     def put(self, key: str, values: Values | None) -> None:
         """Take an object's new values; None: it does not match, or is gone."""
         if key in self._score:
             del self._sorted[bisect_left(self._sorted, (-self._score.pop(key), key))]
         score = self._value(values)
-        if score > -math.inf:
+        if math.isfinite(score):
             self._score[key] = score
             insort(self._sorted, (-score, key))
 
-    def put_many(self, puts: Mapping[str, Values | None]) -> list[Change]:
-        """Take many and give the net changes of the list, what left first."""
-        before = dict(self.top())
-        for key, values in puts.items():
-            self.put(key, values)
+    def changes(self, before: Mapping[str, float], put: Collection[str]) -> list[Change]:
+        """What has become of the list that was `before` these keys were put, what left first."""
         after = self.top()
         members = {key for key, _ in after}
         left = [Change(self.subscription, key, score, None, "left") for key, score in before.items() if key not in members]
         return left + [
             Change(self.subscription, key, score, rank, "updated" if key in before else "entered")
             for rank, (key, score) in enumerate(after, 1)
-            if key not in before or key in puts
+            if key not in before or key in put
         ]
 
     def _value(self, values: Values | None) -> float:
-        """The relevance, -inf where it has no value."""
+        """The relevance; not finite where there is none, which is nobody else's concern."""
         try:
-            return -math.inf if values is None else self._relevance(values)
-        except (KeyError, ArithmeticError):
-            return -math.inf
+            return math.nan if values is None else self._relevance(values)
+        except (KeyError, ArithmeticError, ValueError):
+            return math.nan

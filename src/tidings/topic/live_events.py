@@ -36,6 +36,7 @@ class LiveEvents:
         self._events: dict[str, Event] = {}
         self._tail: dict[str, Event] = {}
         self._expiry: list[tuple[int, str]] = []
+        self._expiring = 0
         self._vocabularies = Vocabularies(schema)
         self._number: dict[str, int] = {}
         self._id: dict[int, str] = {}
@@ -57,7 +58,15 @@ class LiveEvents:
         self.remove(event.id)
         self._events[event.id] = self._tail[event.id] = event
         if event.expires is not None:
-            heapq.heappush(self._expiry, (event.expires, event.id))
+            self._expire_at(event.expires, event.id)
+
+    def _expire_at(self, expires: int, id: str) -> None:
+        """Entries of events that were replaced or removed stay until the heap is twice as long as when it last had none."""
+        heapq.heappush(self._expiry, (expires, id))
+        if len(self._expiry) > 2 * self._expiring + FIRST:
+            self._expiry = [(e.expires, e.id) for e in self._events.values() if e.expires is not None]
+            heapq.heapify(self._expiry)
+            self._expiring = len(self._expiry)
 
     def _index_tail(self) -> MOEventTree:
         if self._tree is None or len(self._events) >= self._measured_at:
@@ -115,6 +124,12 @@ class LiveEvents:
                 self.remove(id)
                 gone.append(event)
         return gone
+
+    def ended(self, time: int) -> set[str]:
+        """Of the live events, those that are no longer so at `time`."""
+        if not self._expiry or self._expiry[0][0] > time:
+            return set()
+        return {e.id for e in self._events.values() if e.expires is not None and e.expires <= time}
 
     def search(self, clauses: Iterable[Clause], time: int) -> list[Event]:
         """The live events that satisfy any of the clauses, by id.

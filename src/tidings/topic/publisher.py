@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 from tidings.boards.boards import Boards
-from tidings.boards.changes import Change
+from tidings.boards.changes import Changes
 from tidings.match.answers.results import Match, Notification, instant
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
@@ -48,17 +50,19 @@ class Publisher:
                 self.near.activate(subscription, point)
             return []
         s, by = subscription, subscription.by
+        if s.expires is not None and s.expires <= time:
+            return []
         if by is None:
-            return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, s.score_of), time)
+            return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, s.score_of, s.expires), time)
         if not by.lstrip().startswith("{"):
-            return of_changes(self.boards.watch(s.id, s.clauses, s.k, by), time)
+            return of_changes(self.boards.watch(s.id, s.clauses, s.k, by, None, s.expires), time)
         relevance = relevance_of(self.schema, by)
 
         def known(values: Values) -> float:
             value = relevance(values, 0)
-            return -math.inf if value is None else value
+            return math.nan if value is None else value
 
-        return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, known), time)
+        return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, known, s.expires), time)
 
     def deactivate(self, id: str) -> None:
         if self.boards is not None and id in self.boards:
@@ -103,12 +107,16 @@ class Publisher:
         """Changes of a keyed topic's objects at one instant: their net effect on every board."""
         assert self.boards is not None
         notes = self.advance(at)
+        now = at if self.clock is None else max(at, self.clock)
+        puts: list[tuple[str, Values | None]] = []
         for event in events:
-            if event.deleted:
+            if event.deleted or (event.expires is not None and event.expires <= now):
                 self.events.remove(event.id)
+                puts.append((event.id, None))
             else:
                 self.events.put(event)
-        return notes + of_changes(self.boards.publish_batch([(e.id, None if e.deleted else e.values) for e in events], at), at)
+                puts.append((event.id, event.values))
+        return notes + of_changes(self.boards.publish_batch(puts, at), at)
 
     def advance(self, time: int) -> list[Notification]:
         """What happens by itself up to and including `time`: promotions, and objects that expire."""
@@ -119,13 +127,17 @@ class Publisher:
         for event in self.events.expire(time):
             if self.boards is not None and event.expires is not None:
                 notes += of_changes(self.boards.publish(event.id, None, event.expires), event.expires)
+        if self.boards is not None:
+            self.boards.expire(time)
         return notes
 
     def top(self, subscription: Subscription, time: int) -> list[Match]:
         """A subscription's list at `time`, best first."""
         id = subscription.id
         if self.boards is not None:
-            return [Match(key, id, score) for key, score in self.boards.top(id)]
+            expired = subscription.expires is not None and subscription.expires <= time
+            found = self.boards.top(id, self.events.ended(time)) if id in self.boards and not expired else []
+            return [Match(key, id, score) for key, score in found]
         lists = self.near if id in self.near else self.windows
         return [Match(event, id, score) for event, score in lists.top(id, time)] if id in lists else []
 
@@ -149,9 +161,11 @@ class Publisher:
     def restore_boards(self, subscriptions: Iterable[Subscription]) -> None:
         """Boards hold nothing that objects and subscriptions do not say."""
         if self.boards is not None:
-            self.boards.publish_batch([(event.id, event.values) for event in self.events])
+            clock = 0 if self.clock is None else self.clock
+            self.events.expire(clock)
+            self.boards.publish_batch([(event.id, event.values) for event in self.events], clock)
             for subscription in subscriptions:
-                self.activate(subscription, 0)
+                self.activate(subscription, clock)
 
 
 def same_window(before: Subscription, after: Subscription) -> bool:
@@ -169,5 +183,9 @@ def _of_entries(entries: Iterable[Entry]) -> list[Notification]:
     return [Notification(e.subscription, e.event, e.relevance, e.rank or None, e.why, instant(e.at)) for e in entries]
 
 
-def of_changes(changes: Iterable[Change], at: int) -> list[Notification]:
-    return [Notification(c.subscription, c.key, c.score, c.rank, c.why, instant(at)) for c in changes]
+_notification = partial(tuple.__new__, Notification)
+"""From a row of its fields, at a third of the price of calling the class."""
+
+
+def of_changes(changes: Changes, at: int) -> list[Notification]:
+    return list(map(_notification, zip(*changes.columns, repeat(instant(at)), strict=False)))

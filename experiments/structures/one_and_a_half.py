@@ -1,7 +1,7 @@
 """Paint in 1.5 dimensions: watchers of l <= x <= r and z <= c, told of objects (x, z, y).
 
 A watcher is the point (l, r, c). As c grows, more objects count: the influence region of an object is a stack of *slabs*, in each
-of which c reaches the same objects and the region is the staircase of `paint_tiles`. The slabs of an object i start at u = z of
+of which c reaches the same objects and the region is the staircase of `paint.tiles`. The slabs of an object i start at u = z of
 i; each further one starts at the z of the next object that ranks before i and lies between the slab's outermost neighbours. A
 sweep of i to a lower rank exposes objects slab by slab; an object exposed in one slab is exposed in every higher one in which it
 still lies between the neighbours, and the slab is divided where its z falls.
@@ -9,9 +9,12 @@ still lies between the neighbours, and the slab is divided where its z falls.
 Ranks are (y, tie), made distinct numbers by `KeyOrder`, so that boxes can ask for them. Objects are points (x, -x, z, rank) of a
 `PointTree`; the least -x is the nearest to the west.
 
-A message is a box of the subscription space (2 x 3) and a row of `paint_tiles` (whose first four columns are its l and r).
+A message is a box of the subscription space (2 x 3) and a row of `paint.tiles` (whose first four columns are its l and r).
 
 Cost: for each exposed object a few k-d searches a slab it lies in; the bookkeeping is plain Python.
+
+The paper's structure, for its experiments: as boards of a topic it was slower than a scan of the watchers' columns
+(`tidings.boards.ranges`) at 1,000, 10,000 and 100,000 watchers, by `benchmarks/range_topk_boards.py`.
 
 Paper: range-topk, appendix D, Alg. 6 to 11.
 

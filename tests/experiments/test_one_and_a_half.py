@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.structures.one_and_a_half import Objects15, Paint15
 from experiments.structures.split_painting import PaintSplit, SplitObjects
-from tidings.boards.paint.one_and_a_half import Objects15, Paint15
 from tidings.boards.paint.paint import PaintDense, paint_each
 from tidings.boards.paint.watch_lists import WatchLists
 from tidings.index.points.objects import ObjectIndex
