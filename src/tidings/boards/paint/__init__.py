@@ -3,7 +3,7 @@
 A watcher of [l, r] is the point (l, r) of a plane; the watchers that have an object in their top k fill a staircase in it. Who is
 told what is then a matter of tiling: nobody need know the watchers one by one, nor keep their lists. That is for senders: a
 network, a message queue whose partitions are zones of the plane. Where all lists are kept in one place and all are told by name,
-`boards.ranges` does it for less (`benchmarks/range_topk_boards.py`).
+`boards.ranges` does it (its header has the figures).
 
 | file          | what it says                                                                                |
 |---------------|---------------------------------------------------------------------------------------------|
