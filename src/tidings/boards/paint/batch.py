@@ -32,10 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import kernel
-from tidings.boards.paint.paint import PaintDense, PaintSparse
+from tidings.boards.paint.paint import PaintDense
 from tidings.boards.paint.sparse import merge_tiles, snap_tiles
 from tidings.boards.paint.tiles import (
+    NONE,
     Messages,
+    Painting,
     Scratch,
     cut_out,
     emit,
@@ -48,10 +50,6 @@ from tidings.boards.paint.tiles import (
 )
 from tidings.index.points.object_questions import below, min_y
 from tidings.index.points.objects import ObjectArrays, ObjectIndex, delete_object, insert_object
-from tidings.index.points.tree import TreeArrays
-from tidings.index.points.watchers import WatchIndex
-
-NOTHING = WatchIndex()
 
 
 def coalesce(
@@ -64,7 +62,7 @@ def coalesce(
 
 
 def paint_batch(
-    painter: PaintDense | PaintSparse,
+    painter: PaintDense,
     before: ObjectIndex,
     numbers: NDArray[np.int64],
     x: NDArray[np.float64],
@@ -73,20 +71,16 @@ def paint_batch(
     """Messages of a coalesced batch. `before` is a copy of the painter's index, which holds the new values afterwards."""
     there = (y < np.inf) | (before.arrays.block_of[numbers] >= 0)
     numbers, x, y = numbers[there], x[there], y[there]
-    sparse = isinstance(painter, PaintSparse)
-    watchers = painter.watchers if isinstance(painter, PaintSparse) else NOTHING
-    k = painter.k
-    now = painter.objects.arrays
-    exposed = apply_batch(before.arrays, now, k, numbers, x, y, scratch(k))
+    painting = painter.painting()
+    now, s = painting.objects, scratch(painting.k)
+    exposed = apply_batch(before.arrays, now, painting.k, numbers, x, y, s)
     told = np.concatenate([numbers, exposed])
     height = np.concatenate([y, now.y[exposed]])
     order = np.lexsort((-now.tie[told], -height))
     leaving = (y == np.inf) | ((before.arrays.block_of[numbers] >= 0) & (before.arrays.x[numbers] != x))  # gone, or elsewhere
     out, count = empty_messages(), 0
     for departing, chosen in ((True, np.flatnonzero(leaving)), (False, order)):
-        out, count = tell_batch(
-            before.arrays, now, watchers.arrays, sparse, k, told[chosen], chosen < len(numbers), departing, scratch(k), out, count
-        )
+        out, count = tell_batch(painting, before.arrays, told[chosen], chosen < len(numbers), departing, s, out, count)
     return out[:count]
 
 
@@ -232,11 +226,8 @@ def told_region(
 
 @kernel
 def tell_batch(
+    p: Painting,
     before: ObjectArrays,
-    now: ObjectArrays,
-    watchers: TreeArrays,
-    sparse: bool,
-    k: int,
     numbers: NDArray[np.int64],
     changed: NDArray[np.bool_],
     departing: bool,
@@ -244,15 +235,16 @@ def tell_batch(
     out: Messages,
     count: int,
 ) -> tuple[Messages, int]:
+    now, watchers = p.objects, p.watchers
     for i in range(len(numbers)):
         number = numbers[i]
         here = now.block_of[number] >= 0
         if not here and not departing:
             continue
-        tiles, cut = told_region(before, now, k, number, changed[i], departing, s)
+        tiles, cut = told_region(before, now, p.k, number, changed[i], departing, s)
         tile = s.piece if cut else s.tile
-        if sparse:
+        if p.sparse:
             tiles = merge_tiles(watchers, tile, snap_tiles(watchers, tile, s.strip, tiles))
         x, y = (now.x[number], now.y[number]) if here else (before.x[number], np.inf)
-        out, count = emit(out, count, tile, tiles, number, x, y, -1, (x, y))
+        out, count = emit(out, count, tile, tiles, number, x, y, NONE, (x, y))
     return out, count

@@ -10,7 +10,7 @@ index's. A painter reads the index with the object lifted out; several painters 
 
 Cost: O((k + e) k log n) for e exposed objects; Paint-Sparse adds at most 2k snaps an exposed object.
 
-Paper: range-topk, sections III and IV-B, Alg. 3. See `paint_tiles` for geometry, layout and deviations. A change of x is native:
+Paper: range-topk, sections III and IV-B, Alg. 3. See `tiles` for geometry, layout and deviations. A change of x is native:
 the staircase at the new place is cut out of what the old place gives up, so that a watcher of both gets one message. With
 `epsilon` nothing is cut out.
 """
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,9 @@ from numpy.typing import NDArray
 from tidings._jit import kernel
 from tidings.boards.paint.sparse import paint_sparse
 from tidings.boards.paint.tiles import (
+    NONE,
     Messages,
+    Painting,
     Place,
     Scratch,
     coarsen,
@@ -40,29 +41,16 @@ from tidings.boards.paint.tiles import (
     paint_ir,
     scratch,
     sinks,
+    stair_at,
 )
 from tidings.index.points.object_questions import below, min_y
 from tidings.index.points.objects import ObjectArrays, ObjectIndex, delete_object, insert_object
-from tidings.index.points.tree import TreeArrays, frontier
+from tidings.index.points.tree import frontier
 from tidings.index.points.tree_questions import QUESTIONS
 from tidings.index.points.watchers import WatchIndex
 
-FEW = 256
-
-
-class Painter(Protocol):
-    objects: ObjectIndex
-    k: int
-
-    def paint(self, number: int, old: Place, new: Place) -> Messages:
-        """Messages of one move from `old` to `new` (x, y), y = inf for absent; the index does not hold the object."""
-        ...
-
-    def update_many(
-        self, numbers: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> tuple[Messages, NDArray[np.int64]]:
-        """Apply updates one by one: all messages, and where each update's begin (one more entry than updates)."""
-        ...
+NOBODY = WatchIndex()
+"""The watchers of who knows none."""
 
 
 class PaintDense:
@@ -70,23 +58,28 @@ class PaintDense:
         self.objects, self.k, self.width = objects, k, strips_told_together(k, epsilon)
         self._scratch = scratch(k)
 
+    def painting(self) -> Painting:
+        return Painting(self.objects.arrays, NOBODY.arrays, NOBODY.arrays, self.k, self.width, sparse=False)
+
     def paint(self, number: int, old: Place, new: Place) -> Messages:
-        out, count = paint_dense(self.objects.arrays, self.k, self.width, number, old, new, self._scratch, empty_messages(), 0)
+        """Messages of one move from `old` to `new` (x, y), y = inf for absent; the index does not hold the object."""
+        out, count = paint_one(self.painting(), number, old, new, self._scratch, empty_messages(), 0)
         return out[:count]
 
     def update_many(
         self, numbers: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]
     ) -> tuple[Messages, NDArray[np.int64]]:
+        """Apply updates one by one: all messages, and where each update's begin (one more entry than updates)."""
         self.objects.reserve(int(numbers.max(initial=-1)) + 1)
-        return dense_updates(self.objects.arrays, self.k, self.width, numbers, x, y, self._scratch, empty_messages())
+        return paint_updates(self.painting(), numbers, x, y, self._scratch, empty_messages())
 
 
-class PaintSparse:
+class PaintSparse(PaintDense):
     """`watchers` may be a sketch; it must cover every watcher that the messages are for."""
 
     def __init__(self, objects: ObjectIndex, k: int, watchers: WatchIndex, epsilon: float | None = None) -> None:
-        self.objects, self.k, self.watchers, self.width = objects, k, watchers, strips_told_together(k, epsilon)
-        self._scratch = scratch(k)
+        super().__init__(objects, k, epsilon)
+        self.watchers = watchers
         self._tree, self._few = watchers.arrays, frontier(watchers.arrays)
 
     @property
@@ -94,25 +87,11 @@ class PaintSparse:
         """Questions asked of the watchers so far."""
         return int(self.watchers.arrays.meta[QUESTIONS] + self._few.meta[QUESTIONS])
 
-    def paint(self, number: int, old: Place, new: Place) -> Messages:
-        out, count = paint_sparse(
-            self.objects.arrays, *self._trees(), self.k, self.width, number, old, new, self._scratch, empty_messages(), 0
-        )
-        return out[:count]
-
-    def update_many(
-        self, numbers: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> tuple[Messages, NDArray[np.int64]]:
-        self.objects.reserve(int(numbers.max(initial=-1)) + 1)
-        return sparse_updates(
-            self.objects.arrays, *self._trees(), self.k, self.width, numbers, x, y, self._scratch, empty_messages()
-        )
-
-    def _trees(self) -> tuple[TreeArrays, TreeArrays]:
-        """The watchers' tree and a frontier over its blocks, a new one when the tree has moved to wider arrays."""
+    def painting(self) -> Painting:
+        """With a new frontier when the watchers' tree has moved to wider arrays."""
         if self._tree is not self.watchers.arrays:
             self._tree, self._few = self.watchers.arrays, frontier(self.watchers.arrays)
-        return self._tree, self._few
+        return Painting(self.objects.arrays, self._tree, self._few, self.k, self.width, sparse=True)
 
 
 def strips_told_together(k: int, epsilon: float | None) -> int:
@@ -122,7 +101,7 @@ def strips_told_together(k: int, epsilon: float | None) -> int:
 
 
 def paint_each(
-    objects: ObjectIndex, painters: Sequence[Painter], number: int, x: float, y: float, tie: float | None = None
+    objects: ObjectIndex, painters: Sequence[PaintDense], number: int, x: float, y: float, tie: float | None = None
 ) -> list[Messages]:
     """One update of a shared index, painted for every k; y = inf deletes."""
     objects.reserve(number + 1)
@@ -140,27 +119,16 @@ def paint_each(
 
 
 @kernel
-def paint_dense(
-    objects: ObjectArrays,
-    k: int,
-    width: int,
-    number: int,
-    old: Place,
-    new: Place,
-    s: Scratch,
-    out: Messages,
-    count: int,
-) -> tuple[Messages, int]:
+def paint_dense(p: Painting, number: int, old: Place, new: Place, s: Scratch, out: Messages, count: int) -> tuple[Messages, int]:
     """[range-topk, Alg. 3]"""
+    objects, k, width = p.objects, p.k, p.width
     tie, stays = objects.tie[number], old[0] == new[0]
     if sinks(old, new):
-        steps = 0
-        if not stays and width == 1:
-            wests, easts = neighbours(objects, new[0], new[1], tie, k, s.west, s.east)
-            steps = paint_ir(s.west, wests, s.east, easts, new[0], k, s.stair[0], s.strip)
+        steps = 0 if stays or width > 1 else stair_at(objects, new, tie, k, s)
         wests, easts = neighbours(objects, old[0], old[1], tie, k, s.west, s.east)
         y, passed = old[1], tie
         while True:
+            # Exposed is what lies strictly between the outermost neighbours, in order of rank, up to the object's new one.
             lo = -np.inf if wests < k else np.nextafter(s.west[k - 1], np.inf)
             hi = np.inf if easts < k else np.nextafter(s.east[k - 1], -np.inf)
             exposed = min_y(objects, lo, hi, y, passed)
@@ -179,14 +147,21 @@ def paint_dense(
         tiles = coarsen(s.tile, s.strip, paint_ir(s.west, wests, s.east, easts, old[0], k, s.tile, s.strip), width)
         if steps:
             tiles = cut_out(s.tile, tiles, s.stair[0], steps, new[0], s.piece)
-        out, count = emit(out, count, s.piece if steps else s.tile, tiles, number, new[0], new[1], -1, new)
+        out, count = emit(out, count, s.piece if steps else s.tile, tiles, number, new[0], new[1], NONE, new)
         if stays:
             return out, count
     if new[1] < np.inf:
         wests, easts = neighbours(objects, new[0], new[1], tie, k, s.west, s.east)
         tiles = coarsen(s.tile, s.strip, paint_ir(s.west, wests, s.east, easts, new[0], k, s.tile, s.strip), width)
-        out, count = emit(out, count, s.tile, tiles, number, new[0], new[1], -1, new)
+        out, count = emit(out, count, s.tile, tiles, number, new[0], new[1], NONE, new)
     return out, count
+
+
+@kernel
+def paint_one(p: Painting, number: int, old: Place, new: Place, s: Scratch, out: Messages, count: int) -> tuple[Messages, int]:
+    if p.sparse:
+        return paint_sparse(p, number, old, new, s, out, count)
+    return paint_dense(p, number, old, new, s, out, count)
 
 
 @kernel
@@ -200,46 +175,15 @@ def lift(objects: ObjectArrays, number: int, x: float, y: float) -> tuple[Place,
 
 
 @kernel
-def dense_updates(
-    objects: ObjectArrays,
-    k: int,
-    width: int,
-    numbers: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    s: Scratch,
-    out: Messages,
+def paint_updates(
+    p: Painting, numbers: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64], s: Scratch, out: Messages
 ) -> tuple[Messages, NDArray[np.int64]]:
     start = np.zeros(len(numbers) + 1, np.int64)
     count = 0
     for i in range(len(numbers)):
-        old, new = lift(objects, numbers[i], x[i], y[i])
-        out, count = paint_dense(objects, k, width, numbers[i], old, new, s, out, count)
+        old, new = lift(p.objects, numbers[i], x[i], y[i])
+        out, count = paint_one(p, numbers[i], old, new, s, out, count)
         if y[i] < np.inf:
-            insert_object(objects, numbers[i], x[i], y[i])
-        start[i + 1] = count
-    return out[:count], start
-
-
-@kernel
-def sparse_updates(
-    objects: ObjectArrays,
-    watchers: TreeArrays,
-    few: TreeArrays,
-    k: int,
-    width: int,
-    numbers: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    s: Scratch,
-    out: Messages,
-) -> tuple[Messages, NDArray[np.int64]]:
-    start = np.zeros(len(numbers) + 1, np.int64)
-    count = 0
-    for i in range(len(numbers)):
-        old, new = lift(objects, numbers[i], x[i], y[i])
-        out, count = paint_sparse(objects, watchers, few, k, width, numbers[i], old, new, s, out, count)
-        if y[i] < np.inf:
-            insert_object(objects, numbers[i], x[i], y[i])
+            insert_object(p.objects, numbers[i], x[i], y[i])
         start[i + 1] = count
     return out[:count], start

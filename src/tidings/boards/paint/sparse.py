@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
 from tidings.boards.paint.tiles import (
+    NONE,
     Messages,
+    Painting,
     Place,
     Scratch,
     coarsen,
@@ -28,8 +30,8 @@ from tidings.boards.paint.tiles import (
     gain_tile,
     insert_neighbour,
     neighbours,
-    paint_ir,
     sinks,
+    stair_at,
     strip_tile,
 )
 from tidings.index.points.object_questions import below, min_y
@@ -140,38 +142,25 @@ def shrink_strips(watchers: TreeArrays, wests: int, easts: int, x: float, expose
 
 @borrowing_kernel
 def next_interesting(objects: ObjectArrays, wests: int, k: int, s: Scratch, y: float, tie: float) -> int:
-    """The next object that some watcher of the sinking one may get in its stead; -1 if none. [range-topk, section III-B, Fig. 9]"""
+    """The next object that some watcher of the sinking one may get in its stead, or NONE. [range-topk, section III-B, Fig. 9]"""
     lo, hi = np.inf, -np.inf
     for a in range(min(wests, k - 1) + 1):
         if s.full[a]:
             lo = min(lo, s.held[a, 0, 0])
             hi = max(hi, s.held[a, 1, 1])
-    return -1 if lo > hi else min_y(objects, lo, hi, y, tie)
+    return NONE if lo > hi else min_y(objects, lo, hi, y, tie)
 
 
 @kernel
-def send(
-    watchers: TreeArrays,
-    s: Scratch,
-    tiles: int,
-    width: int,
-    steps: int,
-    number: int,
-    place: Place,
-    moved: int,
-    new: Place,
-    out: Messages,
-    count: int,
-) -> tuple[Messages, int]:
-    """Cut the new staircase out of tight tiles if it has steps, merge, and append the messages."""
+def send_ready(watchers: TreeArrays, s: Scratch, tiles: int, width: int, steps: int, x: float) -> tuple[NDArray[np.float64], int]:
+    """Cut the staircase at the new x out of tight tiles if it has steps, and merge: the tiles to send."""
     tile = s.tile
     tiles = coarsen(tile, s.strip, tiles, width)
     if steps:
-        tiles = cut_out(s.tile, tiles, s.stair[0], steps, new[0], s.piece)
+        tiles = cut_out(s.tile, tiles, s.stair[0], steps, x, s.piece)
         tile = s.piece
         tiles = snap_tiles(watchers, tile, s.strip, tiles)
-    tiles = merge_tiles(watchers, tile, tiles)
-    return emit(out, count, tile, tiles, number, place[0], place[1], moved, new)
+    return tile, merge_tiles(watchers, tile, tiles)
 
 
 @kernel
@@ -187,44 +176,33 @@ def nearby(watchers: TreeArrays, few: TreeArrays, wests: int, easts: int, x: flo
 
 
 @kernel
-def paint_sparse(
-    objects: ObjectArrays,
-    watchers: TreeArrays,
-    few: TreeArrays,
-    k: int,
-    width: int,
-    number: int,
-    old: Place,
-    new: Place,
-    s: Scratch,
-    out: Messages,
-    count: int,
-) -> tuple[Messages, int]:
+def paint_sparse(p: Painting, number: int, old: Place, new: Place, s: Scratch, out: Messages, count: int) -> tuple[Messages, int]:
     """[range-topk, section III-B, Paint-Sparse]"""
+    objects, k = p.objects, p.k
     tie, stays = objects.tie[number], old[0] == new[0]
     if sinks(old, new):
-        steps = 0
-        if not stays and width == 1:
-            wests, easts = neighbours(objects, new[0], new[1], tie, k, s.west, s.east)
-            steps = paint_ir(s.west, wests, s.east, easts, new[0], k, s.stair[0], s.strip)
+        steps = 0 if stays or p.width > 1 else stair_at(objects, new, tie, k, s)
         wests, easts = neighbours(objects, old[0], old[1], tie, k, s.west, s.east)
-        near = nearby(watchers, few, wests, easts, old[0], k, s)
+        near = nearby(p.watchers, p.few, wests, easts, old[0], k, s)
         hold_strips(near, wests, easts, old[0], k, s)
         y, passed = old[1], tie
         while True:
+            # (y, passed) only rises: what has been passed ranks before the sinking object and is counted in the lists.
             exposed = next_interesting(objects, wests, k, s, y, passed)
             if exposed < 0 or not below(objects.y, objects.tie, exposed, new[1] if stays else np.inf, tie):
                 break
             x, y, passed = objects.x[exposed], objects.y[exposed], objects.tie[exposed]
-            tiles = gained_tiles(near, wests, easts, old[0], x, k, s)
-            out, count = send(near, s, tiles, width, steps, exposed, (x, y), number, new, out, count)
+            tile, tiles = send_ready(near, s, gained_tiles(near, wests, easts, old[0], x, k, s), p.width, steps, new[0])
+            out, count = emit(out, count, tile, tiles, exposed, x, y, number, new)
             wests, easts = shrink_strips(near, wests, easts, old[0], x, k, s)
-        out, count = send(near, s, held_tiles(wests, k, s), width, steps, number, new, -1, new, out, count)
+        tile, tiles = send_ready(near, s, held_tiles(wests, k, s), p.width, steps, new[0])
+        out, count = emit(out, count, tile, tiles, number, new[0], new[1], NONE, new)
         if stays:
             return out, count
     if new[1] < np.inf:
         wests, easts = neighbours(objects, new[0], new[1], tie, k, s.west, s.east)
-        near = nearby(watchers, few, wests, easts, new[0], k, s)
+        near = nearby(p.watchers, p.few, wests, easts, new[0], k, s)
         hold_strips(near, wests, easts, new[0], k, s)
-        out, count = send(near, s, held_tiles(wests, k, s), width, 0, number, new, -1, new, out, count)
+        tile, tiles = send_ready(near, s, held_tiles(wests, k, s), p.width, 0, new[0])
+        out, count = emit(out, count, tile, tiles, number, new[0], new[1], NONE, new)
     return out, count

@@ -16,7 +16,7 @@ ends of watchers stay inside.
 | `strip`    | t, int64         | the strip of a tile's western end                                                          |
 | message    | 10, float64      | least l, least r, greatest l, greatest r; object, its x, y; moved object, its x, y         |
 
-A message tells every watcher in its rectangle: the moved object (-1: none) has taken these values, and the object has these;
+A message tells every watcher in its rectangle: the moved object (NONE: nobody) has taken these values, and the object has these;
 y = inf is an object gone.
 
 Paper: range-topk, Lemma 2, Alg. 4 and 5, Theorem 7.
@@ -36,11 +36,27 @@ from numpy.typing import NDArray
 from tidings._jit import borrowing_kernel, inlined, kernel
 from tidings.index.points.object_questions import EAST, WEST, first_k
 from tidings.index.points.objects import ObjectArrays
+from tidings.index.points.tree import TreeArrays
 
 Messages = NDArray[np.float64]
 Place = tuple[float, float]
 """(x, y) of an object; y = inf is absent."""
+NONE = -1
+"""No object."""
 OBJECT, X, Y, MOVED, MOVED_X, MOVED_Y, WIDTH = 4, 5, 6, 7, 8, 9, 10
+
+
+class Painting(NamedTuple):
+    """What a painter knows: the objects, and if it is `sparse` the watchers, with room (`few`) for a frontier of theirs.
+
+    Tiles of `width` = ceil(epsilon k) adjacent strips are told together; 1 is exact."""
+
+    objects: ObjectArrays
+    watchers: TreeArrays
+    few: TreeArrays
+    k: int
+    width: int
+    sparse: bool
 
 
 class Scratch(NamedTuple):
@@ -58,14 +74,18 @@ class Scratch(NamedTuple):
 
 
 def scratch(k: int) -> Scratch:
-    """`held[a]` is the tight box of the watchers in strip a, if `full[a]`; Paint-Sparse alone uses it."""
+    """`held[a]` is the tight box of the watchers in strip a, if `full[a]`; Paint-Sparse alone uses it.
+
+    Linear in k. `piece` too: tiles have no l in common, nor have a staircase's steps, so t tiles and s steps meet at most t + s
+    times, and a tile less the staircase has three more pieces at most."""
+    tiles, steps = 4 * k + 4, 2 * k + 2
     return Scratch(
         west=np.empty(k + 1),
         east=np.empty(k + 1),
-        tile=np.empty((4 * k + 4, 2, 2)),
-        strip=np.zeros(4 * k + 4, np.int64),
-        piece=np.empty(((4 * k + 4) * (k + 3), 2, 2)),
-        stair=np.empty((3, 2 * k + 2, 2, 2)),
+        tile=np.empty((tiles, 2, 2)),
+        strip=np.zeros(tiles, np.int64),
+        piece=np.empty((4 * tiles + steps, 2, 2)),
+        stair=np.empty((3, steps, 2, 2)),
         held=np.empty((k + 1, 2, 2)),
         full=np.zeros(k + 1, np.bool_),
         box=np.empty((2, 2, 2)),
@@ -166,6 +186,13 @@ def gain_tile(
 
 
 @borrowing_kernel
+def stair_at(objects: ObjectArrays, place: Place, tie: float, k: int, s: Scratch) -> int:
+    """Tile the influence region that an object has at a place into `stair[0]`; how many steps. The lists of neighbours are lost."""
+    wests, easts = neighbours(objects, place[0], place[1], tie, k, s.west, s.east)
+    return paint_ir(s.west, wests, s.east, easts, place[0], k, s.stair[0], s.strip)
+
+
+@borrowing_kernel
 def paint_exposed(
     west: NDArray[np.float64],
     wests: int,
@@ -230,7 +257,7 @@ def put(piece: NDArray[np.float64], count: int, l_lo: float, l_hi: float, r_lo: 
 def cut_out(
     tile: NDArray[np.float64], count: int, stair: NDArray[np.float64], steps: int, x: float, piece: NDArray[np.float64]
 ) -> int:
-    """The tiles less a staircase with its corner at (x, x), in rectangles; at most steps + 3 a tile."""
+    """The tiles, ordered by l, less a staircase with its corner at (x, x), in rectangles."""
     pieces = 0
     after, before = np.nextafter(x, np.inf), np.nextafter(x, -np.inf)
     for i in range(count):

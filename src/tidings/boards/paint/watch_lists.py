@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import kernel
-from tidings.boards.paint.tiles import MOVED, MOVED_X, MOVED_Y, OBJECT, Messages, X, Y
+from tidings.boards.paint.tiles import MOVED, MOVED_X, MOVED_Y, NONE, OBJECT, Messages, X, Y
 from tidings.index.points.tree import TreeArrays, copy_arrays
 from tidings.index.points.tree_questions import report
 from tidings.index.points.watchers import WatchIndex
@@ -96,7 +96,7 @@ def find(size: NDArray[np.int32], held: NDArray[np.int32], watcher: int, number:
     for j in range(size[watcher]):
         if held[watcher, j] == number:
             return j
-    return -1
+    return NONE
 
 
 @kernel
@@ -117,14 +117,14 @@ def put_in(
     number: int,
     y: float,
 ) -> int:
-    """Keep the best k of the list and the object; the number that found no room, -1 if all did."""
+    """Keep the best k of the list and the object; the number that found no room, NONE if all did."""
     last, k = size[watcher], held.shape[1]
     j = last
     while j > 0 and (heights[watcher, j - 1] > y or (heights[watcher, j - 1] == y and tie[held[watcher, j - 1]] > tie[number])):
         j -= 1
     if j == k:
         return number
-    loser = -1
+    loser = NONE
     if last == k:
         last -= 1
         loser = held[watcher, last]
@@ -153,7 +153,7 @@ def deliver(
     l, r = a.span[watcher, 0], a.span[watcher, 1]
     number, moved = int(messages[i, OBJECT]), int(messages[i, MOVED])
     x, y = messages[i, X], messages[i, Y]
-    at = find(size, held, watcher, moved) if moved >= 0 else -1
+    at = find(size, held, watcher, moved) if moved >= 0 else NONE
     if at >= 0:
         take_out(size, held, heights, watcher, at)
         if messages[i, MOVED_Y] < np.inf and l <= messages[i, MOVED_X] <= r:
@@ -161,7 +161,7 @@ def deliver(
     before = find(size, held, watcher, number)
     if before >= 0:
         take_out(size, held, heights, watcher, before)
-    loser = -1
+    loser = NONE
     present = y < np.inf and l <= x <= r
     if present:
         loser = put_in(size, held, heights, tie, watcher, number, y)
