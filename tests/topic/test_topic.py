@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import tidings as td
 from tests.oracle.topic import OracleMatch, TopicOracle
 from tests.oracle.windows import WindowsOracle
+from tidings.match.answers.ordering import match_table
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
@@ -539,5 +540,5 @@ def test_a_batch_read_before_a_bulk_load_knows_its_words():
     topic.subscribe("any", "price >= 0")
     batch = topic._batch([{"id": "e", "price": 1, "about": "red"}])
     topic.subscribe_many(pa.table({"id": ["red", "dear"], "about.all": [["red"], None], "price.lo": [None, 0.5]}))
-    found = topic._matched(batch, None, 0)
+    found = match_table(batch.ids, topic.store.reader().match(batch, at=0), None)
     assert found["subscription"].to_pylist() == ["any", "dear", "red"], "all of the load is seen, or nothing of it"
