@@ -20,8 +20,8 @@ from experiments.report import provenance
 from tidings.index.motree.event_tree import MOEventTree
 from tidings.index.motree.partition import value_cell_counts
 from tidings.index.motree.tree import MOTree
-from tidings.index.motree.walk import NEVER
 from tidings.index.packed.packing import as_events
+from tidings.index.packed.sentinels import NEVER
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies
 from tidings.model.columns.gather import gather_clauses
 from tidings.topic.live_events import HEIGHT

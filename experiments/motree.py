@@ -27,7 +27,7 @@ from experiments.report import Report
 from tidings.index.motree.cells import PLACE_X, PLACE_Y, narrow_levels, uniform_axis
 from tidings.index.motree.event_tree import MOEventTree
 from tidings.index.motree.tree import MOTree
-from tidings.index.motree.walk import NEVER
+from tidings.index.packed.sentinels import NEVER
 
 Series = dict[str, list[tuple[float, float]]]
 Dense = NDArray[np.float64]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tidings.index.scored.packed_rtree import next_stabbed, pack, stab_batch
+from tidings.index.scored.packed_rtree import Tree, next_stabbed, pack, stab_batch
 from tidings.index.scored.sopt_rtree import NO_NUMBERS, best_first
 
 
@@ -20,7 +20,7 @@ class ScoredRTree:
     def __init__(self, lo, hi, score):
         self.score = score
         row = best_first(score, NO_NUMBERS)
-        self.tree = (*pack(lo[row], hi[row]), row, lo, hi, np.empty(0, np.bool_))
+        self.tree = Tree(*pack(lo[row], hi[row]), row, lo, hi, np.empty(0, np.bool_))
 
     def topk(self, q, k):
         out = np.empty(k, np.int64)

@@ -119,14 +119,14 @@ class ScoredSegments:
         homes = dict.fromkeys(self._memtable.numbers().tolist(), MEMTABLE)
         for key, segment in self.segments.items():
             segment.check()
-            alive = segment.tree[6]
+            alive = segment.tree.alive
             live = segment.number[alive] if alive.size else segment.number
             assert np.all(segment.number[1:] > segment.number[:-1])
             assert self._live[key] == len(live)
             assert 2 * len(live) >= len(segment)
             assert homes.keys().isdisjoint(live.tolist())
             homes.update(dict.fromkeys(live.tolist(), key))
-            assert np.array_equal(self._score[live], segment.bounds[0][np.searchsorted(segment.number, live)])
+            assert np.array_equal(self._score[live], segment.bounds.score[np.searchsorted(segment.number, live)])
         assert homes == {int(number): int(self._home[number]) for number in np.flatnonzero(self._home != NOWHERE)}
 
     @property
@@ -157,7 +157,7 @@ class ScoredSegments:
         segment = self.segments[key]
         row = int(np.searchsorted(segment.number, number))
         segment.delete_row(row)
-        lo, hi = float(segment.tree[4][row]), float(segment.tree[5][row])
+        lo, hi = float(segment.tree.lo[row]), float(segment.tree.hi[row])
         self._live[key] -= 1
         if 2 * self._live[key] < len(segment):
             self._home[number] = NOWHERE
@@ -170,9 +170,9 @@ class ScoredSegments:
         """Take a segment away; its live intervals."""
         segment = self.segments.pop(key)
         del self._live[key]
-        lo, hi, alive = segment.tree[4:]
+        lo, hi, alive = segment.tree.lo, segment.tree.hi, segment.tree.alive
         rows = np.flatnonzero(alive) if alive.size else np.arange(len(segment))
-        return segment.number[rows], lo[rows], hi[rows], segment.bounds[0][rows]
+        return segment.number[rows], lo[rows], hi[rows], segment.bounds.score[rows]
 
     def _add(self, columns: Columns) -> None:
         number, lo, hi, score = columns

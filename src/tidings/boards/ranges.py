@@ -51,8 +51,9 @@ from tidings.boards.lists import (
     with_space,
 )
 from tidings.boards.watch_columns import WatchArrays, concerned, inside, place_row, set_bound
+from tidings.index.points.object_arrays import ObjectArrays
 from tidings.index.points.object_questions import above, locate, min_y, precedes
-from tidings.index.points.objects import ObjectArrays, ObjectIndex, delete_object, insert_object
+from tidings.index.points.objects import ObjectIndex, delete_object, insert_object
 from tidings.model.filter.clause import Clause, Values
 from tidings.model.filter.operands import NumberExpression
 from tidings.model.values.schema import Category, Schema

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tidings.index.points.object_questions import EAST, WEST
 from tidings.index.points.objects import ObjectIndex
-from tidings.index.points.tree import LEAF
+from tidings.index.points.tree_arrays import LEAF
 from tidings.index.points.watchers import WatchIndex
 
 eighths = st.integers(-2, 34).map(lambda i: i / 8)

@@ -48,8 +48,9 @@ from tidings.boards.paint.tiles import (
     put,
     scratch,
 )
+from tidings.index.points.object_arrays import ObjectArrays
 from tidings.index.points.object_questions import below, min_y
-from tidings.index.points.objects import ObjectArrays, ObjectIndex, delete_object, insert_object
+from tidings.index.points.objects import ObjectIndex, delete_object, insert_object
 
 
 def coalesce(

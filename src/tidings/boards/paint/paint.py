@@ -43,10 +43,10 @@ from tidings.boards.paint.tiles import (
     sinks,
     stair_at,
 )
+from tidings.index.points.object_arrays import ObjectArrays
 from tidings.index.points.object_questions import below, min_y
-from tidings.index.points.objects import ObjectArrays, ObjectIndex, delete_object, insert_object
-from tidings.index.points.tree import frontier
-from tidings.index.points.tree_questions import QUESTIONS
+from tidings.index.points.objects import ObjectIndex, delete_object, insert_object
+from tidings.index.points.tree_arrays import QUESTIONS, frontier
 from tidings.index.points.watchers import WatchIndex
 
 NOBODY = WatchIndex()

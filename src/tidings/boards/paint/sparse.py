@@ -34,9 +34,9 @@ from tidings.boards.paint.tiles import (
     stair_at,
     strip_tile,
 )
+from tidings.index.points.object_arrays import ObjectArrays
 from tidings.index.points.object_questions import below, min_y
-from tidings.index.points.objects import ObjectArrays
-from tidings.index.points.tree import TreeArrays
+from tidings.index.points.tree_arrays import TreeArrays
 from tidings.index.points.tree_questions import crowded, gather, snap
 
 

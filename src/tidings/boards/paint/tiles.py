@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, inlined, kernel
+from tidings.index.points.object_arrays import ObjectArrays
 from tidings.index.points.object_questions import EAST, WEST, first_k
-from tidings.index.points.objects import ObjectArrays
-from tidings.index.points.tree import TreeArrays
+from tidings.index.points.tree_arrays import TreeArrays
 
 Messages = NDArray[np.float64]
 Place = tuple[float, float]

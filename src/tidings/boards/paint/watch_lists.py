@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from tidings._jit import kernel
 from tidings.boards.paint.tiles import MOVED, MOVED_X, MOVED_Y, NONE, OBJECT, Messages, X, Y
-from tidings.index.points.tree import TreeArrays, copy_arrays
+from tidings.index.packed.groups import copy_into
+from tidings.index.points.tree_arrays import TreeArrays
 from tidings.index.points.tree_questions import report
 from tidings.index.points.watchers import WatchIndex
 
@@ -48,7 +49,7 @@ class WatchLists:
         """Give a watcher its range and its first list, best first."""
         if watcher >= len(self.arrays.size):
             wide = _allocate(self.k, max(2 * len(self.arrays.size), watcher + 1))
-            copy_arrays(self.arrays, wide)
+            copy_into(self.arrays, wide)
             self.arrays = wide
         a = self.arrays
         a.span[watcher] = l, r

@@ -1,52 +1,48 @@
-"""The kernels of block bitmaps: reach blocks, AND lines, verify. See `block_bitmaps` for the arrays."""
+"""The kernels of block bitmaps: reach blocks, AND lines, verify. See `bitmaps` for the arrays."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import inlined, kernel
 from tidings.index.blocks.layout import NO_KEY, PLACE
 from tidings.index.blocks.lines import WORDS, Entries, global_cell, joined, local_cell
-from tidings.index.packed.record import Events, Packed, box_thresholds, dead, holds
+from tidings.index.packed.groups import grown
+from tidings.index.packed.record import Deaths, Events, Packed, box_thresholds, dead, holds
 from tidings.index.packed.simd import and512, overlap64, prefetch, trailing_zeros, wide
+from tidings.index.packed.types import Float32, Float64, Int16, Int32, Int64, Signed, Uint8, Uint32, Uint64
 
 
 class Blocks(NamedTuple):
-    start: NDArray[np.int32]
-    alive: NDArray[np.uint64]
-    best: NDArray[np.float64]
-    key: NDArray[np.int16]
-    group_key: NDArray[np.int16]
-    group_block: NDArray[np.int32]
-    group_at: NDArray[np.int32]
-    group_best: NDArray[np.float64]
-    bound: NDArray[np.float32]
-    span: NDArray[np.float32]
-    edges: NDArray[np.float32]
-    cell_count: NDArray[np.uint8]
+    """See `bitmaps`."""
+
+    start: Int32
+    alive: Uint64
+    best: Float64
+    key: Int16
+    """These by block."""
+    group_key: Int16
+    group_block: Int32
+    group_at: Int32
+    group_best: Float64
+    """These by group."""
+    bound: Float32
+    span: Float32
+    """These by position."""
+    edges: Float32
+    cell_count: Uint8
 
 
 AHEAD, EVENTS_AHEAD = 8, 3
 """Lines of a block that are asked for ahead, and by how many events: most blocks are done with after seven."""
-Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
-Starts = tuple[NDArray[np.int64], NDArray[np.int32]]
-
-
-@kernel
-def grown(array: NDArray[np.int32], used: int, room: int) -> NDArray[np.int32]:
-    """The array, or a copy of twice the size when fewer than `room` places are free."""
-    if used + room <= array.size:
-        return array
-    larger = np.empty(max(2 * array.size, used + room), np.int32)
-    larger[:used] = array[:used]
-    return larger
+Pairs = tuple[Int32, Int32]
+Starts = tuple[Int64, Int32]
 
 
 @inlined
-def reach_group(blocks: Blocks, group: int, events: Events, event: int, reached: NDArray[np.int32], count: int) -> int:
+def reach_group(blocks: Blocks, group: int, events: Events, event: int, reached: Int32, count: int) -> int:
     """Append the group's blocks that the event touches along their key; the new count."""
     first, last, at = blocks.group_block[group], blocks.group_block[group + 1], wide(blocks.group_at[group])
     key = wide(blocks.group_key[group])
@@ -62,6 +58,7 @@ def reach_group(blocks: Blocks, group: int, events: Events, event: int, reached:
         top = bottom = np.float32(events.value[event, key])
         ytop, ybottom = np.float32(np.inf), np.float32(-np.inf)
     span, bound = blocks.span, blocks.bound
+    # A group begins at a multiple of 64 and is padded with bounds that nothing touches: whole words are read, none shared.
     for s in range(at >> 6, (at + last - first + 63) >> 6):
         if span[0, s] <= top and bottom <= span[1, s] and (key != PLACE or (span[2, s] <= ytop and ybottom <= span[3, s])):
             hits = overlap64(bound[0], bound[1], s << 6, bottom, top)
@@ -75,7 +72,7 @@ def reach_group(blocks: Blocks, group: int, events: Events, event: int, reached:
 
 
 @kernel
-def reach_pairs(blocks: Blocks, groups: tuple[int, int], events: Events, asked: NDArray[np.int32]) -> Pairs:
+def reach_pairs(blocks: Blocks, groups: tuple[int, int], events: Events, asked: Int32) -> Pairs:
     """(block, event) for each block of groups[0] ... groups[1] - 1 that each of the events `asked` reaches, event by event."""
     first, last = groups
     count = wide(blocks.group_block[last] - blocks.group_block[first])
@@ -91,7 +88,7 @@ def reach_pairs(blocks: Blocks, groups: tuple[int, int], events: Events, asked: 
 
 
 @kernel
-def by_block(first: int, last: int, pair_block: NDArray[np.int32], pair_event: NDArray[np.int32]) -> Starts:
+def by_block(first: int, last: int, pair_block: Int32, pair_event: Int32) -> Starts:
     """The events of each block of first ... last - 1: event[start[b - first] : start[b - first + 1]], in the order of the pairs."""
     start = np.zeros(last - first + 1, np.int64)
     for block in pair_block:
@@ -115,7 +112,7 @@ def reach_events(blocks: Blocks, events: Events, first: int, last: int) -> Start
 
 
 @inlined
-def end_cells(blocks: Blocks, events: Events, event: int, end: int, cells: NDArray[np.uint8]) -> None:
+def end_cells(blocks: Blocks, events: Events, event: int, end: int, cells: Uint8) -> None:
     """The event's cells as `Entries` counts them, but those along a key, with its box's lower (end 0) or upper ends; 0: missing."""
     width = blocks.edges.shape[0]
     for dim in range(width - 2):
@@ -130,7 +127,7 @@ def end_cells(blocks: Blocks, events: Events, event: int, end: int, cells: NDArr
 
 
 @kernel
-def event_cells(blocks: Blocks, events: Events, event: int, cells: NDArray[np.uint8], row: int) -> bool:
+def event_cells(blocks: Blocks, events: Events, event: int, cells: Uint8, row: int) -> bool:
     """cells[row]: the event's cells with its box's lower ends, and with its upper ends. Whether the box has any size."""
     end_cells(blocks, events, event, 0, cells[row, 0])
     if events.box[event, 0] < events.box[event, 2] or events.box[event, 1] < events.box[event, 3]:
@@ -141,9 +138,7 @@ def event_cells(blocks: Blocks, events: Events, event: int, cells: NDArray[np.ui
 
 
 @inlined
-def key_cells(
-    blocks: Blocks, entries: Entries, block: int, events: Events, reaching: NDArray[np.int32], first: int, cells: NDArray[np.uint8]
-) -> None:
+def key_cells(blocks: Blocks, entries: Entries, block: int, events: Events, reaching: Int32, first: int, cells: Uint8) -> None:
     """The cells of the reaching events along the block's key; event e's row is e - first."""
     key, at = wide(blocks.key[block]), 3 * blocks.edges.shape[0]
     if key >= 0:
@@ -161,7 +156,7 @@ def key_cells(
 
 
 @inlined
-def ask_ahead(entries: Entries, lines: NDArray[np.uint64], block: int, cells: NDArray[np.uint8], row: int) -> None:
+def ask_ahead(entries: Entries, lines: Uint64, block: int, cells: Uint8, row: int) -> None:
     """Have the lines fetched that the event with these cells will most likely need of the block; the first two are used by all."""
     first = wide(entries.start[block])
     for entry in range(first + 2, min(first + AHEAD, wide(entries.start[block + 1]))):
@@ -169,16 +164,7 @@ def ask_ahead(entries: Entries, lines: NDArray[np.uint64], block: int, cells: ND
 
 
 @inlined
-def survive(
-    blocks: Blocks,
-    entries: Entries,
-    lines: NDArray[np.uint64],
-    block: int,
-    cells: NDArray[np.uint8],
-    row: int,
-    boxed: bool,
-    left: NDArray[np.uint64],
-) -> bool:
+def survive(blocks: Blocks, entries: Entries, lines: Uint64, block: int, cells: Uint8, row: int, boxed: bool, left: Uint64) -> bool:
     """AND the block's lines for the event with these cells into `left`; whether any bit is left. `boxed`: boxes may have a size."""
     for w in range(WORDS):
         left[w] = blocks.alive[block, w]
@@ -193,11 +179,10 @@ def survive(
 
 
 @kernel
-def survive_box(
-    entries: Entries, lines: NDArray[np.uint64], first: int, end: int, cells: NDArray[np.uint8], left: NDArray[np.uint64]
-) -> bool:
+def survive_box(entries: Entries, lines: Uint64, first: int, end: int, cells: Uint8, left: Uint64) -> bool:
     """`survive` for an event whose box may lie in several cells: AND with the OR of their lines."""
     either = np.empty(WORDS, np.uint64)
+    # Cells ascend with their values, so a box lies in all cells from that of its lower end to that of its upper.
     for entry in range(first, end):
         column, line = entries.column[entry], wide(entries.line[entry])
         either[:] = lines[line + cells[0, column]]
@@ -217,16 +202,15 @@ def survive_box(
 def verify_block(
     packed: Packed,
     first: int,
-    left: NDArray[np.uint64],
+    left: Uint64,
     events: Events,
     event: int,
-    thresholds: NDArray[np.signedinteger],
+    thresholds: Signed,
     row: int,
-    died: NDArray[np.uint32],
-    snapshot: int,
-    out: NDArray[np.int32],
+    deaths: Deaths,
+    out: Int32,
     count: int,
-    counters: NDArray[np.int64],
+    counters: Int64,
 ) -> int:
     """Append the rows of the living clauses left that hold; the new count. `first` is the block's first slot."""
     for w in range(WORDS):
@@ -235,7 +219,7 @@ def verify_block(
             slot = first + (w << 6) + trailing_zeros(bits)
             bits &= bits - np.uint64(1)
             counters[1] += 1
-            if holds(packed, slot, events, event, thresholds, row) and not dead(packed, slot, died, snapshot):
+            if holds(packed, slot, events, event, thresholds, row) and not dead(packed, slot, deaths):
                 out[count] = packed.row[slot]
                 count += 1
     return count
@@ -246,17 +230,15 @@ def match_pairs(
     packed: Packed,
     blocks: Blocks,
     entries: Entries,
-    lines: NDArray[np.uint64],
+    lines: Uint64,
     events: Events,
     first: int,
     last: int,
-    start: NDArray[np.int64],
-    reaching: NDArray[np.int32],
-    died: NDArray[np.uint32],
-    snapshot: int,
-    counters: NDArray[np.int64],
+    deaths: Deaths,
+    counters: Int64,
 ) -> Pairs:
-    """Matches of the events [first, last), block by block; `start` and `reaching` are what `reach_events` gave."""
+    """Matches of the events [first, last), block by block."""
+    start, reaching = reach_events(blocks, events, first, last)
     cells = np.empty((last - first, 2, 3 * blocks.edges.shape[0] + 2), np.uint8)
     thresholds = np.empty((last - first, 4), packed.box.dtype)
     boxed = False
@@ -273,9 +255,10 @@ def match_pairs(
             ask_ahead(entries, lines, block, cells, reaching[min(i + EVENTS_AHEAD, start[block + 1] - 1)] - first)
             if not survive(blocks, entries, lines, block, cells, event - first, boxed, left):
                 continue
+            # A block has 64 * WORDS slots at most, so that `verify_block` need not ask for room.
             out_event, out_clause = grown(out_event, count, 64 * WORDS), grown(out_clause, count, 64 * WORDS)
             slot, row = wide(blocks.start[block]), event - first
-            end = verify_block(packed, slot, left, events, event, thresholds, row, died, snapshot, out_clause, count, counters)
+            end = verify_block(packed, slot, left, events, event, thresholds, row, deaths, out_clause, count, counters)
             out_event[count:end] = event
             count = end
     counters[0] += start[-1]
@@ -288,18 +271,19 @@ def match_event(
     packed: Packed,
     blocks: Blocks,
     entries: Entries,
-    lines: NDArray[np.uint64],
+    lines: Uint64,
     events: Events,
     event: int,
-    died: NDArray[np.uint32],
+    died: Uint32,
     snapshot: int,
-    counters: NDArray[np.int64],
-) -> NDArray[np.int32]:
+    counters: Int64,
+) -> Int32:
+    """The rows that one event matches. `Deaths` one by one: a tuple costs a call from Python more."""
     cells = np.empty((1, 2, 3 * blocks.edges.shape[0] + 2), np.uint8)
     thresholds = np.empty((1, 4), packed.box.dtype)
     boxed = event_cells(blocks, events, event, cells, 0)
     box_thresholds(events.box, event, packed.place[0], thresholds, 0)
-    left = np.empty(WORDS, np.uint64)
+    left, deaths = np.empty(WORDS, np.uint64), Deaths(died, snapshot)
     reached = np.empty(blocks.best.size, np.int32)
     out, itself = np.empty(1024, np.int32), np.full(1, event, np.int32)
     count = reaches = 0
@@ -311,7 +295,7 @@ def match_event(
         if survive(blocks, entries, lines, block, cells, 0, boxed, left):
             out = grown(out, count, 64 * WORDS)
             slot = wide(blocks.start[block])
-            count = verify_block(packed, slot, left, events, event, thresholds, 0, died, snapshot, out, count, counters)
+            count = verify_block(packed, slot, left, events, event, thresholds, 0, deaths, out, count, counters)
     counters[0] += reaches
     counters[2] += count
     return out[:count]

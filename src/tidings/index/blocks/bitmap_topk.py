@@ -1,4 +1,4 @@
-"""The k best of block bitmaps: groups in order of score, a block for all events that reach it. See `block_bitmaps` for the arrays.
+"""The k best of block bitmaps: groups in order of score, a block for all events that reach it. See `bitmaps` for the arrays.
 
 An event keeps its best so far in a row of `Top`, and is *open* for a group while it has fewer than k or the group's best score is
 not below its last. Group by group, the blocks that open events reach are read in order, each for all of them: its lines, boxes
@@ -10,35 +10,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import inlined, kernel
 from tidings.index.blocks.bitmap_match import Blocks, Pairs, by_block, event_cells, key_cells, reach_pairs, survive
 from tidings.index.blocks.layout import BLOCK
 from tidings.index.blocks.lines import WORDS, Entries
-from tidings.index.packed.record import Events, Packed, box_thresholds, dead, record_holds
+from tidings.index.packed.record import Deaths, Events, Packed, Ranking, box_thresholds, dead, record_holds
 from tidings.index.packed.simd import trailing_zeros, wide
+from tidings.index.packed.types import Float64, Int32, Int64, Signed, Uint64
 
 
 class Top(NamedTuple):
     """The best so far of each event, best first, by owner: used[row] of its k places."""
 
-    used: NDArray[np.int64]
-    score: NDArray[np.float64]
-    tie: NDArray[np.int64]
-    clause: NDArray[np.int32]
+    used: Int64
+    score: Float64
+    tie: Int64
+    clause: Int32
 
 
 @inlined
-def offer(
-    top_score: NDArray[np.float64],
-    top_tie: NDArray[np.int64],
-    top_clause: NDArray[np.int32],
-    used: int,
-    score: float,
-    tie: int,
-    clause: int,
-) -> int:
+def offer(top_score: Float64, top_tie: Int64, top_clause: Int32, used: int, score: float, tie: int, clause: int) -> int:
     """Put a clause into its place among the best so far, unless its owner (the tie) stands there already; how many stand now."""
     at = used
     while at > 0 and (top_score[at - 1] < score or (top_score[at - 1] == score and top_tie[at - 1] > tie)):
@@ -53,15 +45,7 @@ def offer(
 
 
 @inlined
-def boxes_left(
-    packed: Packed,
-    first: int,
-    left: NDArray[np.uint64],
-    thresholds: NDArray[np.signedinteger],
-    row: int,
-    slots: NDArray[np.int32],
-    counters: NDArray[np.int64],
-) -> int:
+def boxes_left(packed: Packed, first: int, left: Uint64, thresholds: Signed, row: int, slots: Int32, counters: Int64) -> int:
     """Write the slots left of the block that begins at `first` whose boxes touch the event's to `slots`, in order; how many.
 
     Half of them fail, no saying which: without a branch for it a slot costs half.
@@ -85,26 +69,16 @@ def boxes_left(
 
 @inlined
 def offer_slots(
-    packed: Packed,
-    slots: NDArray[np.int32],
-    events: Events,
-    event: int,
-    row: int,
-    score: NDArray[np.float64],
-    tie: NDArray[np.int64],
-    died: NDArray[np.uint32],
-    snapshot: int,
-    top: Top,
-    ordered: bool,
+    packed: Packed, slots: Int32, events: Events, event: int, row: int, ranking: Ranking, deaths: Deaths, top: Top, ordered: bool
 ) -> None:
     """Offer the slots that hold, until, if they are `ordered` by score, the score falls below the last of a full top."""
-    used, k = top.used[row], top.score.shape[1]
+    used, k, score, tie = top.used[row], top.score.shape[1], ranking.score, ranking.tie
     for slot in slots:
         owner = packed.owner[slot]
         if used == k and score[owner] < top.score[row, k - 1]:
             if ordered:
                 break
-        elif record_holds(packed, slot, events, event) and not dead(packed, slot, died, snapshot):
+        elif record_holds(packed, slot, events, event) and not dead(packed, slot, deaths):
             used = offer(top.score[row], top.tie[row], top.clause[row], used, score[owner], tie[owner], packed.row[slot])
     top.used[row] = used
 
@@ -114,16 +88,14 @@ def topk_events(
     packed: Packed,
     blocks: Blocks,
     entries: Entries,
-    lines: NDArray[np.uint64],
+    lines: Uint64,
     events: Events,
     first: int,
     last: int,
     k: int,
-    score: NDArray[np.float64],
-    tie: NDArray[np.int64],
-    died: NDArray[np.uint32],
-    snapshot: int,
-    counters: NDArray[np.int64],
+    ranking: Ranking,
+    deaths: Deaths,
+    counters: Int64,
 ) -> Pairs:
     """(event, clause) of the k > 0 best owners of each of the events [first, last), best first."""
     m = last - first
@@ -153,8 +125,9 @@ def topk_events(
                     continue
                 if survive(blocks, entries, lines, block, cells, row, boxed, left):
                     count = boxes_left(packed, wide(blocks.start[block]), left, thresholds, row, slots, counters)
-                    asked = (events, event, row, score, tie, died, snapshot)
-                    offer_slots(packed, slots[:count], *asked, top, blocks.best[block] < np.inf)
+                    # Without scores a block's best is inf, and its slots stand in no order.
+                    ordered = blocks.best[block] < np.inf
+                    offer_slots(packed, slots[:count], events, event, row, ranking, deaths, top, ordered)
     counters[2] += top.used.sum()
     return listed(top, first)
 

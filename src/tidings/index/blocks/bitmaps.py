@@ -1,11 +1,11 @@
 """BlockBitmaps: which clauses does each event satisfy, for clauses of intervals, codes and boxes.
 
-Clauses that resemble each other stand in blocks of up to 512 (`block_layout`). For each dimension that a block's clauses test there
-is a line of 512 bits a cell (`block_lines`): bit i says that clause i of the block may hold for a value in that cell. An event
+Clauses that resemble each other stand in blocks of up to 512 (`layout`). For each dimension that a block's clauses test there
+is a line of 512 bits a cell (`lines`): bit i says that clause i of the block may hold for a value in that cell. An event
 finds the blocks whose extent along their key it touches, ANDs the lines of its cells, the most selective first, while a bit is
-left, and what is left in the end is verified exactly (`verify`).
+left, and what is left in the end is verified exactly (`record`).
 
-Layout, besides `Packed` (see `verify`), `Entries` and the lines (see `block_lines`); B blocks, G groups of neighbouring
+Layout, besides `Packed` (see `record`), `Entries` and the lines (see `lines`); B blocks, G groups of neighbouring
 blocks with one kind of key, P positions (a group's blocks, padded to whole 64s):
 
 | array         | shape, dtype      | meaning                                                                                  |
@@ -43,10 +43,12 @@ from tidings.index.blocks.bitmap_match import Blocks, match_event, match_pairs, 
 from tidings.index.blocks.bitmap_topk import topk_events
 from tidings.index.blocks.layout import BLOCK, NO_KEY, PLACE, Layout, lay_out
 from tidings.index.blocks.lines import WORDS, Entries, draw_lines
-from tidings.index.packed.clauses import NOBODY, PackedClauses, joined, named, packed_in_order, packed_part, taken
+from tidings.index.packed.clauses import PackedClauses, deaths_of, joined, packed_in_order, packed_part
+from tidings.index.packed.groups import named, taken
 from tidings.index.packed.packing import as_events, readonly
 from tidings.index.packed.protocol import Matches
-from tidings.index.packed.record import Events, Packed
+from tidings.index.packed.record import Events, Packed, Ranking
+from tidings.index.packed.types import Float32, Float64, Int16, Int32, Int64, Uint8, Uint32, Uint64
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
 
 PAIRS = 1 << 23
@@ -64,20 +66,14 @@ class Stats(NamedTuple):
 
 
 class BlockBitmaps(PackedClauses):
-    def __init__(
-        self, packed: Packed, residue: NDArray[np.uint8], blocks: Blocks, entries: Entries, lines: NDArray[np.uint64]
-    ) -> None:
+    def __init__(self, packed: Packed, residue: Uint8, blocks: Blocks, entries: Entries, lines: Uint64) -> None:
         super().__init__(packed, residue)
         self.blocks, self.entries, self.lines = blocks, entries, lines
         self._counters = np.zeros(3, np.int64)
 
     @classmethod
     def build(
-        cls,
-        clauses: ClauseColumns,
-        rows: NDArray[np.int32] | None = None,
-        score: NDArray[np.float64] | None = None,
-        posted: NDArray[np.int32] | None = None,
+        cls, clauses: ClauseColumns, rows: Int32 | None = None, score: Float64 | None = None, posted: Int32 | None = None
     ) -> Self:
         """`score` puts the best into the first blocks, and without it `topk_batch` reads them all."""
         layout = lay_out(clauses, score)
@@ -96,7 +92,7 @@ class BlockBitmaps(PackedClauses):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        blocks, entries = taken(Blocks, "blocks.", arrays), taken(Entries, "entries.", arrays)
+        blocks, entries = taken(Blocks, arrays, "blocks."), taken(Entries, arrays, "entries.")
         return cls(*packed_part(arrays), blocks, entries, readonly(arrays["lines"]))
 
     def reached(self, events: EventColumns, row: int, slot: int) -> bool:
@@ -105,36 +101,28 @@ class BlockBitmaps(PackedClauses):
         start, _ = reach_events(self.blocks, as_events(events), row, row + 1)
         return bool(start[block + 1] > start[block])
 
-    def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
-        died = NOBODY if died is None else readonly(died)
+    def match_batch(self, events: EventColumns, died: Uint32 | None = None, snapshot: int = 0) -> Matches:
+        deaths = deaths_of(died, snapshot)
         chunk = max(64, min(8192, PAIRS // max(1, len(self.blocks.best))))
         whole, parts = as_events(events), []
         for first in range(0, len(events), chunk):
             last = min(first + chunk, len(events))
-            pairs = reach_events(self.blocks, whole, first, last)
-            args = (self.packed, self.blocks, self.entries, self.lines, whole, first, last, *pairs, died, snapshot)
+            args = (self.packed, self.blocks, self.entries, self.lines, whole, first, last, deaths)
             parts.append(match_pairs(*args, self._counters))
         return joined(parts)
 
-    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
+    def match_one(self, events: Events, row: int, died: Uint32, snapshot: int) -> Int32:
         return match_event(self.packed, self.blocks, self.entries, self.lines, events, row, died, snapshot, self._counters)
 
     def topk_batch(
-        self,
-        events: EventColumns,
-        k: int,
-        score: NDArray[np.float64],
-        tie: NDArray[np.int64],
-        died: NDArray[np.uint32] | None = None,
-        snapshot: int = 0,
+        self, events: EventColumns, k: int, score: Float64, tie: Int64, died: Uint32 | None = None, snapshot: int = 0
     ) -> Matches:
-        died = NOBODY if died is None else readonly(died)
         chunk = max(1, min(8192, PLACES // max(1, k)))
-        whole, score, tie = as_events(events), readonly(score), readonly(tie)
+        whole, ranking, deaths = as_events(events), Ranking(readonly(score), readonly(tie)), deaths_of(died, snapshot)
         parts = []
         for first in range(0, len(events) if k else 0, chunk):
             args = (self.packed, self.blocks, self.entries, self.lines, whole, first, min(first + chunk, len(events)))
-            parts.append(topk_events(*args, k, score, tie, died, snapshot, self._counters))
+            parts.append(topk_events(*args, k, ranking, deaths, self._counters))
         return joined(parts)
 
     def blocks_reached(self, events: Events, probed: int) -> float:
@@ -170,7 +158,7 @@ class BlockBitmaps(PackedClauses):
         return bool(((span[::2] <= bound[::2]) & (bound[1::2] <= span[1::2])).all())
 
 
-def block_bounds(clauses: ClauseColumns, layout: Layout) -> tuple[NDArray[np.float32], NDArray[np.int16]]:
+def block_bounds(clauses: ClauseColumns, layout: Layout) -> tuple[Float32, Int16]:
     """(extent, key) of each block; a block whose clauses differ in their key has NO_KEY and no extent."""
     blocks = len(layout.tier)
     bound = np.empty((4, blocks), np.float64)
@@ -178,10 +166,10 @@ def block_bounds(clauses: ClauseColumns, layout: Layout) -> tuple[NDArray[np.flo
     if not blocks:
         return bound.astype(np.float32), np.empty(0, np.int16)
     first = layout.block_start[:-1]
-    keys = layout.key_dim[layout.order]
+    keys = layout.keys.dim[layout.order]
     key = np.where(np.minimum.reduceat(keys, first) == np.maximum.reduceat(keys, first), keys[first], NO_KEY)
     box = clauses.box[layout.order]
-    along_key = (layout.key_lo[layout.order], layout.key_hi[layout.order])
+    along_key = (layout.keys.lo[layout.order], layout.keys.hi[layout.order])
     for placed in (False, True):
         sides = (box[:, 0], box[:, 2], box[:, 1], box[:, 3]) if placed else along_key
         chosen = key == PLACE if placed else key >= 0
@@ -192,7 +180,7 @@ def block_bounds(clauses: ClauseColumns, layout: Layout) -> tuple[NDArray[np.flo
         return bound.astype(np.float32), key.astype(np.int16)
 
 
-def _group(layout: Layout, bound: NDArray[np.float32], key: NDArray[np.int16], score: NDArray[np.float64]) -> Blocks:
+def _group(layout: Layout, bound: Float32, key: Int16, score: Float64) -> Blocks:
     size = np.diff(layout.block_start)
     changes = (key[1:] != key[:-1]) | (layout.tier[1:] != layout.tier[:-1])
     first = np.flatnonzero(np.concatenate((np.ones(min(1, len(key)), np.bool_), changes)))

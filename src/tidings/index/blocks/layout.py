@@ -15,11 +15,13 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
 from tidings.index.packed.hilbert import hilbert_codes
+from tidings.index.packed.packing import as_clauses
+from tidings.index.packed.record import Clauses
 from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Bool, Float32, Float64, Int16, Int32, Int64, Uint8
 from tidings.model.columns.arrays import IN, RANGE, ClauseColumns, starts
 
 BLOCK = 512
@@ -29,58 +31,66 @@ SAMPLED_PREDICATES = 1 << 15
 NO_KEY, PLACE = -1, -2
 
 
+class Keys(NamedTuple):
+    """By clause: the key's dimension, PLACE or NO_KEY; its mass; the ends of the key predicate."""
+
+    dim: Int16
+    mass: Float64
+    lo: Float64
+    hi: Float64
+
+
 class Layout(NamedTuple):
-    """`order[slot]` is a clause, blocks are `block_start`, `tier[block]`; `key_*` by clause; `edges` by dimension, then x and y."""
+    """`order[slot]` is a clause, blocks are `block_start`, `tier[block]`; keys by clause; `edges` by dimension, then x and y."""
 
-    order: NDArray[np.int64]
-    block_start: NDArray[np.int32]
-    tier: NDArray[np.int32]
-    key_dim: NDArray[np.int16]
-    key_lo: NDArray[np.float64]
-    key_hi: NDArray[np.float64]
-    edges: NDArray[np.float32]
-    cell_count: NDArray[np.uint8]
+    order: Int64
+    block_start: Int32
+    tier: Int32
+    keys: Keys
+    edges: Float32
+    cell_count: Uint8
 
 
-def lay_out(clauses: ClauseColumns, score: NDArray[np.float64] | None) -> Layout:
+def lay_out(clauses: ClauseColumns, score: Float64 | None) -> Layout:
     ends = sample_ends(clauses)
     tier, rank = tiers(len(clauses), score)
-    key_dim, mass, key_lo, key_hi = choose_keys(clauses, ends, tier)
-    lo, hi = (np.nan_to_num(end, posinf=np.nan, neginf=np.nan) for end in (key_lo, key_hi))
+    keys = choose_keys(clauses, ends, tier)
+    lo, hi = (np.nan_to_num(end, posinf=np.nan, neginf=np.nan) for end in (keys.lo, keys.hi))
     position = np.nan_to_num(np.fmin(lo, hi) / 2 + np.fmax(lo, hi) / 2)
-    placed = key_dim == PLACE
+    placed = keys.dim == PLACE
     position[placed] = hilbert_codes(clauses.box[placed], usual_extent(clauses.box[placed]))
-    level = mass_levels(mass)
+    level = mass_levels(keys.mass)
     level[placed] = size_levels(clauses.box[placed])
-    run = run_of(tier, key_dim, level)
+    run = run_of(tier, keys.dim, level)
     order = np.lexsort((position, run))
     block_start = cut(run[order])
     if score is not None:
         order = _by_rank_within(order, block_start, rank)
     edges, cell_count = cell_edges(ends)
-    return Layout(order, block_start, tier[order[block_start[:-1]]].astype(np.int32), key_dim, key_lo, key_hi, edges, cell_count)
+    block_tier = tier[order[block_start[:-1]]].astype(np.int32)
+    return Layout(order, block_start, block_tier, keys, edges, cell_count)
 
 
-def run_of(tier: NDArray[np.int64], key_dim: NDArray[np.int16], level: NDArray[np.int64]) -> NDArray[np.int64]:
-    run: NDArray[np.int64] = (tier * (1 << 16) + (key_dim.astype(np.int64) - PLACE)) * 16 + level
+def run_of(tier: Int64, key_dim: Int16, level: Int64) -> Int64:
+    run: Int64 = (tier * (1 << 16) + (key_dim.astype(np.int64) - PLACE)) * 16 + level
     return run
 
 
-def mass_levels(mass: NDArray[np.float64]) -> NDArray[np.int64]:
+def mass_levels(mass: Float64) -> Int64:
     return np.minimum(np.floor(-np.log2(np.maximum(mass, 2.0**-48))), 8).astype(np.int64)
 
 
-def size_levels(box: NDArray[np.float64]) -> NDArray[np.int64]:
+def size_levels(box: Float64) -> Int64:
     """Eightfold lengths of the longer side, 0 ... 8, the median in the middle of 4: finer parts cost more blocks than they save."""
     with np.errstate(over="ignore"):
         side = np.clip((box[:, 2:] - box[:, :2]).max(axis=1, initial=0.0), np.finfo(float).tiny, np.finfo(float).max)
     length = np.log2(side)
     usual = float(np.median(length)) if len(length) else 0.0
-    level: NDArray[np.int64] = np.clip(np.rint((length - usual) / 3), -4, 4).astype(np.int64) + 4
+    level: Int64 = np.clip(np.rint((length - usual) / 3), -4, 4).astype(np.int64) + 4
     return level
 
 
-def usual_extent(box: NDArray[np.float64]) -> NDArray[np.float64]:
+def usual_extent(box: Float64) -> Float64:
     """Around the 1st to 99th percentile of finite boxes, widened by their distance: an outlier does not flatten the rest."""
     sample = box[:: max(1, len(box) // 100_000)]
     if not len(sample):
@@ -92,7 +102,7 @@ def usual_extent(box: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([np.maximum(box[:, :2].min(axis=0), first), np.minimum(box[:, 2:].max(axis=0), last)])
 
 
-def tiers(n: int, score: NDArray[np.float64] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def tiers(n: int, score: Float64 | None) -> tuple[Int64, Int64]:
     """(tier, rank) of each clause: tier t holds the ranks from BLOCK * (4**t - 1) / 3; all are 0 without scores."""
     rank = np.zeros(n, np.int64)
     if score is not None and n and score.min() < score.max():
@@ -100,7 +110,7 @@ def tiers(n: int, score: NDArray[np.float64] | None) -> tuple[NDArray[np.int64],
     return (np.log2(3 * (rank // BLOCK) + 1) / 2).astype(np.int64), rank
 
 
-def cut(run: NDArray[np.int64]) -> NDArray[np.int32]:
+def cut(run: Int64) -> Int32:
     """First slot of each block, and the end. Runs shorter than half a block share blocks with their neighbours in the same tier."""
     if not len(run):
         return np.zeros(1, np.int32)
@@ -117,18 +127,17 @@ def cut(run: NDArray[np.int64]) -> NDArray[np.int32]:
     return np.append(starts, len(run)).astype(np.int32)
 
 
-def _by_rank_within(order: NDArray[np.int64], block_start: NDArray[np.int32], rank: NDArray[np.int64]) -> NDArray[np.int64]:
+def _by_rank_within(order: Int64, block_start: Int32, rank: Int64) -> Int64:
     """Best score first inside every block."""
     block = np.repeat(np.arange(len(block_start) - 1), np.diff(block_start))
     return order[np.lexsort((rank[order], block))]
 
 
-def sample_ends(clauses: ClauseColumns) -> list[NDArray[np.float64]]:
+def sample_ends(clauses: ClauseColumns) -> list[Float64]:
     """Sorted finite ends of each dimension's predicates, then of the boxes' x and y: at most SAMPLE each, evenly taken."""
     width = int(clauses.pred_dim.max(initial=-1)) + 1
     step = max(1, len(clauses.pred_dim) // SAMPLED_PREDICATES)
-    preds = (clauses.pred_start, clauses.pred_dim, clauses.pred_kind, clauses.pred_lo, clauses.pred_hi)
-    dim, value = _predicate_ends(*preds, clauses.pool, step)
+    dim, value = _predicate_ends(as_clauses(clauses), step)
     order = np.lexsort((value, dim))
     dim, value = dim[order], value[order]
     parts = np.searchsorted(dim, np.arange(width + 1))
@@ -140,24 +149,17 @@ def sample_ends(clauses: ClauseColumns) -> list[NDArray[np.float64]]:
     return ends
 
 
-def _thin(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _thin(values: Float64) -> Float64:
     return values[np.linspace(0, len(values) - 1, SAMPLE).astype(np.int64)] if len(values) > SAMPLE else values
 
 
 @kernel
-def _predicate_ends(
-    start: NDArray[np.int64],
-    dim: NDArray[np.int16],
-    kind: NDArray[np.uint8],
-    lo: NDArray[np.float64],
-    hi: NDArray[np.float64],
-    pool: NDArray[np.int32],
-    step: int,
-) -> tuple[NDArray[np.int16], NDArray[np.float64]]:
+def _predicate_ends(clauses: Clauses, step: int) -> tuple[Int16, Float64]:
     """(dimension, value) of every finite end, and of every code of an IN, of each `step`-th clause.
 
     Of whole clauses: each so-many-th predicate is on the same dimension where clauses are alike.
     """
+    start, dim, kind, lo, hi = clauses.pred_start, clauses.pred_dim, clauses.pred_kind, clauses.pred_lo, clauses.pred_hi
     size = 0
     for clause in range(0, start.size - 1, step):
         for p in range(start[clause], start[clause + 1]):
@@ -173,12 +175,12 @@ def _predicate_ends(
                         at += 1
             elif kind[p] == IN:
                 for j in range(wide(lo[p]), wide(lo[p] + hi[p])):
-                    out_dim[at], out[at] = dim[p], pool[j]
+                    out_dim[at], out[at] = dim[p], clauses.pool[j]
                     at += 1
     return out_dim[:at], out[:at]
 
 
-def cell_edges(ends: list[NDArray[np.float64]]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+def cell_edges(ends: list[Float64]) -> tuple[Float32, Uint8]:
     """Where cells begin, at even shares of the ends: up to CELLS cells a dimension, the first without an edge; padded with inf."""
     edges = np.full((len(ends), CELLS - 1), np.inf, np.float32)
     count = np.ones(len(ends), np.uint8)
@@ -193,33 +195,25 @@ def cell_edges(ends: list[NDArray[np.float64]]) -> tuple[NDArray[np.float32], ND
     return edges, count
 
 
-def choose_keys(
-    clauses: ClauseColumns, ends: list[NDArray[np.float64]], tier: NDArray[np.int64]
-) -> tuple[NDArray[np.int16], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Each clause's key: (dimension, PLACE or NO_KEY; mass; lo; hi); lo and hi are those of the key predicate."""
+def choose_keys(clauses: ClauseColumns, ends: list[Float64], tier: Int64) -> Keys:
     n = len(clauses)
-    key_dim, mass = np.full(n, NO_KEY, np.int16), np.ones(n)
-    key_lo, key_hi = np.full(n, -np.inf), np.full(n, np.inf)
+    keys = Keys(np.full(n, NO_KEY, np.int16), np.ones(n), np.full(n, -np.inf), np.full(n, np.inf))
     start = starts(np.array([len(values) for values in ends]))
-    _narrowest(
-        *(clauses.pred_start, clauses.pred_dim, clauses.pred_kind, clauses.pred_lo, clauses.pred_hi, clauses.pool),
-        *(start, np.concatenate(ends), key_dim, mass, key_lo, key_hi),
-    )
+    _narrowest(as_clauses(clauses), start, np.concatenate(ends), keys)
     placed = np.flatnonzero(np.isfinite(clauses.box).all(axis=1))
     box = clauses.box[placed]
     area = np.ones(len(placed))
     for axis, values in enumerate(ends[-2:]):
         within = np.searchsorted(values, box[:, axis + 2], "right") - np.searchsorted(values, box[:, axis], "left")
         area *= within / max(1, len(values))
-    better = (area <= mass[placed]) | drawn_to_place(area, mass[placed], key_dim[placed], tier[placed])
+    mass = keys.mass[placed]
+    better = (area <= mass) | drawn_to_place(area, mass, keys.dim[placed], tier[placed])
     chosen = placed[better]
-    key_dim[chosen], mass[chosen] = PLACE, area[better]
-    return key_dim, mass, key_lo, key_hi
+    keys.dim[chosen], keys.mass[chosen] = PLACE, area[better]
+    return keys
 
 
-def drawn_to_place(
-    area: NDArray[np.float64], mass: NDArray[np.float64], key_dim: NDArray[np.int16], tier: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def drawn_to_place(area: Float64, mass: Float64, key_dim: Int16, tier: Int64) -> Bool:
     """Of the clauses with boxes, those that had better stand with the others by their place, though another key is narrower.
 
     A key is only as good as its blocks: a run of b blocks along a dimension is reached through a share of 1/b of it and the
@@ -229,33 +223,21 @@ def drawn_to_place(
     _, run, size = np.unique(run_of(tier, key_dim, mass_levels(mass)), return_inverse=True, return_counts=True)
     by_key = np.minimum(mass + BLOCK / size[run], 1.0)
     by_place = (np.sqrt(area) + np.sqrt(1 / blocks_by_place[tier])) ** 2
-    drawn: NDArray[np.bool_] = by_place < by_key
+    drawn: Bool = by_place < by_key
     return drawn
 
 
 @kernel
-def _narrowest(
-    pred_start: NDArray[np.int64],
-    pred_dim: NDArray[np.int16],
-    pred_kind: NDArray[np.uint8],
-    pred_lo: NDArray[np.float64],
-    pred_hi: NDArray[np.float64],
-    pool: NDArray[np.int32],
-    start: NDArray[np.int64],
-    ends: NDArray[np.float64],
-    key_dim: NDArray[np.int16],
-    mass: NDArray[np.float64],
-    key_lo: NDArray[np.float64],
-    key_hi: NDArray[np.float64],
-) -> None:
+def _narrowest(clauses: Clauses, start: Int64, ends: Float64, keys: Keys) -> None:
     """Keys among predicates; what passes nearly everything (mass above 0.9) is no key."""
-    for clause in range(key_dim.size):
-        mass[clause] = 0.9
+    pred_start, pred_dim, pred_kind = clauses.pred_start, clauses.pred_dim, clauses.pred_kind
+    for clause in range(keys.dim.size):
+        keys.mass[clause] = 0.9
         for p in range(pred_start[clause], pred_start[clause + 1]):
-            lo, hi = pred_lo[p], pred_hi[p]
+            lo, hi = clauses.pred_lo[p], clauses.pred_hi[p]
             if pred_kind[p] == IN and hi > 0:
                 first = wide(lo)
-                lo, hi = np.float64(pool[first]), np.float64(pool[first + wide(hi) - 1])
+                lo, hi = np.float64(clauses.pool[first]), np.float64(clauses.pool[first + wide(hi) - 1])
             elif pred_kind[p] != RANGE:
                 continue
             values = ends[start[pred_dim[p]] : start[pred_dim[p] + 1]]
@@ -263,6 +245,6 @@ def _narrowest(
                 continue
             within = np.searchsorted(values, hi, side="right") - np.searchsorted(values, lo, side="left")
             share = within / values.size
-            if share < mass[clause]:
-                mass[clause], key_dim[clause] = share, pred_dim[p]
-                key_lo[clause], key_hi[clause] = lo, hi
+            if share < keys.mass[clause]:
+                keys.mass[clause], keys.dim[clause] = share, pred_dim[p]
+                keys.lo[clause], keys.hi[clause] = lo, hi

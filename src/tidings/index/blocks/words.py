@@ -30,12 +30,15 @@ from numpy.typing import NDArray
 from tidings._jit import kernel
 from tidings.index.blocks.layout import usual_extent
 from tidings.index.blocks.word_match import Lists, match_words, slot_of_word, topk_words, word_bit
-from tidings.index.packed.clauses import NOBODY, PackedClauses, joined, named, packed_in_order, packed_part, taken
+from tidings.index.packed.clauses import PackedClauses, deaths_of, joined, packed_in_order, packed_part
+from tidings.index.packed.groups import named, taken
 from tidings.index.packed.hilbert import hilbert_codes
-from tidings.index.packed.packing import NO_WORD, as_events, corners, readonly
+from tidings.index.packed.packing import as_events, corners, readonly
 from tidings.index.packed.protocol import Matches
-from tidings.index.packed.record import HEAD, Events, Packed
+from tidings.index.packed.record import HEAD, Deaths, Events, Packed, Ranking
+from tidings.index.packed.sentinels import NONE
 from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Float64, Int32, Int64, Signed, Uint8, Uint32
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
 from tidings.model.filter.clause import touches
 
@@ -51,18 +54,14 @@ class Stats(NamedTuple):
 
 
 class WordBlocks(PackedClauses):
-    def __init__(self, packed: Packed, residue: NDArray[np.uint8], lists: Lists) -> None:
+    def __init__(self, packed: Packed, residue: Uint8, lists: Lists) -> None:
         super().__init__(packed, residue)
         self.lists = lists
         self._counters = np.zeros(3, np.int64)
 
     @classmethod
     def build(
-        cls,
-        clauses: ClauseColumns,
-        rows: NDArray[np.int32] | None = None,
-        score: NDArray[np.float64] | None = None,
-        posted: NDArray[np.int32] | None = None,
+        cls, clauses: ClauseColumns, rows: Int32 | None = None, score: Float64 | None = None, posted: Int32 | None = None
     ) -> Self:
         """`posted` is the word of each clause to post it under; without it that is the word that the fewest clauses have."""
         lone = np.flatnonzero(np.diff(clauses.word_start) < 1)
@@ -80,9 +79,9 @@ class WordBlocks(PackedClauses):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        return cls(*packed_part(arrays), taken(Lists, "", arrays))
+        return cls(*packed_part(arrays), taken(Lists, arrays))
 
-    def posted(self, slots: NDArray[np.int64]) -> NDArray[np.int32]:
+    def posted(self, slots: Int64) -> Int32:
         first, word = self._by_slot
         return word[first.searchsorted(slots.astype(np.int32), "right") - 1] if len(word) else word
 
@@ -100,35 +99,27 @@ class WordBlocks(PackedClauses):
         return touches(around, (x0, y0, x1, y1))
 
     @cached_property
-    def _by_slot(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _by_slot(self) -> tuple[Int32, Int32]:
         """(first slot, word) of each list, by slot; made when first asked for, since matching does not need it."""
-        used = self.lists.table[self.lists.table[:, 0] != NO_WORD]
+        used = self.lists.table[self.lists.table[:, 0] != NONE]
         used = used[np.argsort(used[:, 1])]
         return np.ascontiguousarray(used[:, 1]), np.ascontiguousarray(used[:, 0])
 
-    def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
-        died = NOBODY if died is None else readonly(died)
-        whole, parts = as_events(events), []
+    def match_batch(self, events: EventColumns, died: Uint32 | None = None, snapshot: int = 0) -> Matches:
+        whole, deaths, parts = as_events(events), deaths_of(died, snapshot), []
         for first in range(0, len(events), CHUNK):
             last = min(first + CHUNK, len(events))
-            parts.append(match_words(self.packed, self.lists, whole, first, last, died, snapshot, self._counters))
+            parts.append(match_words(self.packed, self.lists, whole, first, last, deaths, self._counters))
         return joined(parts)
 
-    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
-        return match_words(self.packed, self.lists, events, row, row + 1, died, snapshot, self._counters)[1]
+    def match_one(self, events: Events, row: int, died: Uint32, snapshot: int) -> Int32:
+        return match_words(self.packed, self.lists, events, row, row + 1, Deaths(died, snapshot), self._counters)[1]
 
     def topk_batch(
-        self,
-        events: EventColumns,
-        k: int,
-        score: NDArray[np.float64],
-        tie: NDArray[np.int64],
-        died: NDArray[np.uint32] | None = None,
-        snapshot: int = 0,
+        self, events: EventColumns, k: int, score: Float64, tie: Int64, died: Uint32 | None = None, snapshot: int = 0
     ) -> Matches:
-        died = NOBODY if died is None else readonly(died)
-        args = (self.packed, self.lists, as_events(events), k, readonly(score), readonly(tie), died, snapshot)
-        return topk_words(*args, self._counters)
+        ranking, deaths = Ranking(readonly(score), readonly(tie)), deaths_of(died, snapshot)
+        return topk_words(self.packed, self.lists, as_events(events), k, ranking, deaths, self._counters)
 
     def blocks_reached(self, events: Events, probed: int) -> float:
         """None: a list of a word is not priced by blocks."""
@@ -141,7 +132,7 @@ class WordBlocks(PackedClauses):
     def check(self) -> None:
         super().check()
         table, n = self.lists.table, len(self)
-        used = table[table[:, 0] != NO_WORD]
+        used = table[table[:, 0] != NONE]
         used = used[np.argsort(used[:, 1])]
         assert len(np.unique(used[:, 0])) == len(used) < len(table)
         assert (used[1:, 1] == used[:-1, 2]).all()
@@ -156,24 +147,24 @@ class WordBlocks(PackedClauses):
             assert (box[2:] <= bound[2:, block]).all()
 
 
-def post(posted: NDArray[np.int32]) -> NDArray[np.int32]:
+def post(posted: Int32) -> Int32:
     """The table of lists for the words of all slots, in order."""
     first = np.flatnonzero(np.concatenate((np.ones(min(1, len(posted)), np.bool_), posted[1:] != posted[:-1])))
     size = 1 << max(1, int(np.ceil(np.log2(len(first) * 4 / 3 + 1))))
-    table = np.full((size, 3), NO_WORD, np.int32)
+    table = np.full((size, 3), NONE, np.int32)
     _post(table, posted[first], np.append(first, len(posted)).astype(np.int32))
     return table
 
 
 @kernel
-def _post(table: NDArray[np.int32], word: NDArray[np.int32], start: NDArray[np.int32]) -> None:
+def _post(table: Int32, word: Int32, start: Int32) -> None:
     for i in range(word.size):
         at = slot_of_word(table, word[i])
         table[at, 0], table[at, 1], table[at, 2] = word[i], start[i], start[i + 1]
 
 
 @kernel
-def rarest(word_start: NDArray[np.int64], word: NDArray[np.int32], frequency: NDArray[np.int64]) -> NDArray[np.int32]:
+def rarest(word_start: Int64, word: Int32, frequency: Int64) -> Int32:
     """Each clause's least frequent word, the later of equals; a word beyond `frequency` was never seen."""
     chosen = np.empty(word_start.size - 1, np.int32)
     for clause in range(chosen.size):
@@ -186,7 +177,7 @@ def rarest(word_start: NDArray[np.int64], word: NDArray[np.int32], frequency: ND
 
 
 @kernel
-def _signatures(start: NDArray[np.uint32], record: NDArray[np.uint32], signature: NDArray[np.uint32]) -> None:
+def _signatures(start: Uint32, record: Uint32, signature: Uint32) -> None:
     for slot in range(signature.size):
         bits = np.uint32(0)
         for at in range(start[slot], start[slot + 1]):
@@ -196,14 +187,14 @@ def _signatures(start: NDArray[np.uint32], record: NDArray[np.uint32], signature
         signature[slot] = bits
 
 
-def signatures(packed: Packed) -> NDArray[np.uint32]:
+def signatures(packed: Packed) -> Uint32:
     signature = np.zeros(len(packed.row), np.uint32)
     if len(packed.start):
         _signatures(packed.start, packed.record, signature)
     return signature
 
 
-def _along_curve(box: NDArray[np.float64]) -> NDArray[np.int64]:
+def _along_curve(box: Float64) -> Int64:
     """Hilbert codes of the boxes' centres; -1 for a clause without a box or with an infinite one."""
     code = np.full(len(box), -1, np.int64)
     placed = np.isfinite(box).all(axis=1)
@@ -211,7 +202,7 @@ def _along_curve(box: NDArray[np.float64]) -> NDArray[np.int64]:
     return code
 
 
-def _bounds(box: NDArray[np.signedinteger]) -> NDArray[np.signedinteger]:
+def _bounds(box: Signed) -> Signed:
     if not box.shape[1]:
         return box
     first = np.arange(0, box.shape[1], 64)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.index.motree.cells import (
     GRAIN,
@@ -32,10 +31,10 @@ from tidings.index.motree.cells import (
     prefix_number,
     uniform_axis,
 )
+from tidings.index.packed.types import Float64
 from tidings.model.columns.arrays import IN, RANGE, ClauseColumns, Vocabularies
 from tidings.model.values.schema import Category, Number, Place, Schema
 
-Floats = NDArray[np.float64]
 ENOUGH = 200
 """Fewer predicates than this do not place edges."""
 
@@ -70,7 +69,7 @@ def candidates(schema: Schema, vocabularies: Vocabularies, clauses: ClauseColumn
     return found
 
 
-def merit(axis: Axis, lo: Floats, hi: Floats, clauses: int) -> float:
+def merit(axis: Axis, lo: Float64, hi: Float64, clauses: int) -> float:
     """Popularity x selectivity x uniformity of intervals on an axis, of which whole lines rule nothing out. [motree, 4.2]"""
     bounded = np.isfinite(lo) | np.isfinite(hi)
     if not bounded.any():
@@ -84,7 +83,7 @@ def merit(axis: Axis, lo: Floats, hi: Floats, clauses: int) -> float:
     return float(popularity * selectivity * max(uniformity, 1 / GRAIN))
 
 
-def predicates_on(clauses: ClauseColumns, dimension: int) -> tuple[Floats, Floats]:
+def predicates_on(clauses: ClauseColumns, dimension: int) -> tuple[Float64, Float64]:
     """Ends of the intervals on a dimension; of a set of codes, the first code alone."""
     on = clauses.pred_dim == dimension
     ranges, sets = on & (clauses.pred_kind == RANGE), on & (clauses.pred_kind == IN) & (clauses.pred_hi > 0)
@@ -92,7 +91,7 @@ def predicates_on(clauses: ClauseColumns, dimension: int) -> tuple[Floats, Float
     return np.concatenate([clauses.pred_lo[ranges], codes]), np.concatenate([clauses.pred_hi[ranges], codes])
 
 
-def _axis(source: int, lo: Floats, hi: Floats, domain: tuple[float, float], *, narrow: bool) -> Axis:
+def _axis(source: int, lo: Float64, hi: Float64, domain: tuple[float, float], *, narrow: bool) -> Axis:
     """By the sample's ends where there are enough of them and the domain is open or a place's; else by the domain."""
     levels = narrow_levels() if narrow else None
     ends = np.concatenate([lo, hi])
@@ -103,7 +102,7 @@ def _axis(source: int, lo: Floats, hi: Floats, domain: tuple[float, float], *, n
     return uniform_axis(source, *domain, levels) if declared else measured_axis(source, _magnitudes(), levels)
 
 
-def _magnitudes() -> Floats:
+def _magnitudes() -> Float64:
     """A sample for numbers of which nothing is known: every order of magnitude from 1e-6 to 1e15, on both sides of 0."""
     positive = np.geomspace(1e-6, 1e15, 200)
     return np.concatenate([-positive[::-1], [0.0], positive])

@@ -53,14 +53,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel
 from tidings.index.motree import partition
 from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Bool, Float64, Int64, Uint8, Uint64
 from tidings.model.columns.vocabulary import Vocabulary
 
-Floats = NDArray[np.float64]
 Ranges = list[list[tuple[int, int]]]
 """Cells as closed ranges of steps, level by level, the narrowest level first."""
 
@@ -80,7 +79,7 @@ class Axis:
     """
 
     source: int
-    edges: Floats
+    edges: Float64
     counts: tuple[int, ...]
     widths: tuple[float, ...]
     vocabulary: Vocabulary | None = None
@@ -104,7 +103,7 @@ def uniform_axis(source: int, lo: float, hi: float, levels: tuple[tuple[int, ...
     return Axis(source, np.linspace(lo, hi, GRAIN + 1)[1:-1], counts, widths)
 
 
-def measured_axis(source: int, sample: Floats, levels: tuple[tuple[int, ...], tuple[float, ...]] | None = None) -> Axis:
+def measured_axis(source: int, sample: Float64, levels: tuple[tuple[int, ...], tuple[float, ...]] | None = None) -> Axis:
     """Steps that hold equally many of a sample of finite values, so that the cells do."""
     counts, widths = levels or paper_levels()
     return Axis(source, np.quantile(sample, np.arange(1, GRAIN) / GRAIN), counts, widths)
@@ -138,14 +137,14 @@ def value_cells(count: int) -> Ranges:
 
 
 class Cells(NamedTuple):
-    source: NDArray[np.int64]
-    axis_of: NDArray[np.int64]
-    edge: Floats
-    home: NDArray[np.uint8]
-    begun: NDArray[np.uint64]
-    open: NDArray[np.uint64]
-    prefix: Floats
-    strings: NDArray[np.int64]
+    source: Int64
+    axis_of: Int64
+    edge: Float64
+    home: Uint8
+    begun: Uint64
+    open: Uint64
+    prefix: Float64
+    strings: Int64
 
 
 def make_cells(axes: Sequence[Axis], ranges: Sequence[Ranges]) -> Cells:
@@ -172,14 +171,14 @@ def make_cells(axes: Sequence[Axis], ranges: Sequence[Ranges]) -> Cells:
     )
 
 
-def _mask(member: NDArray[np.bool_]) -> NDArray[np.uint64]:
+def _mask(member: Bool) -> Uint64:
     """One word a column, bit c set where member[c]."""
-    bits: NDArray[np.uint64] = member.astype(np.uint64) << np.arange(len(member), dtype=np.uint64)[:, None]
+    bits: Uint64 = member.astype(np.uint64) << np.arange(len(member), dtype=np.uint64)[:, None]
     return np.asarray(np.bitwise_or.reduce(bits, axis=0))
 
 
 @lru_cache(64)
-def _tables(levels: tuple[tuple[tuple[int, int], ...], ...]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+def _tables(levels: tuple[tuple[tuple[int, int], ...], ...]) -> tuple[Int64, Int64, Uint8]:
     """First and last step of each cell, and home[first, last]: the narrowest level that contains it, there the nearest centre.
 
     A memtable's tree mostly has the cells of the one before it, and they take longer to make than the tree does to fill.
@@ -274,7 +273,7 @@ def meet(question: np.uint64, item: np.uint64) -> bool:
 
 
 @borrowing_kernel
-def event_steps(cells: Cells, value: Floats, box: Floats) -> tuple[np.uint64, np.uint64]:
+def event_steps(cells: Cells, value: Float64, box: Float64) -> tuple[np.uint64, np.uint64]:
     """The steps of an event on every axis, as words near and far."""
     near = np.uint64(0)
     far = np.uint64(0)
@@ -306,7 +305,7 @@ def key_of(cells: Cells, near: np.uint64, far: np.uint64, height: int) -> np.uin
 
 
 @borrowing_kernel
-def reach(cells: Cells, near: np.uint64, far: np.uint64, visit: NDArray[np.uint64]) -> None:
+def reach(cells: Cells, near: np.uint64, far: np.uint64, visit: Uint64) -> None:
     """The cells that a query must visit, one word an axis. [motree, Alg. 1, lines 2-9; Alg. 2, lines 2-7]"""
     for axis in range(cells.source.size):
         first, last = unpacked(near, far, axis)

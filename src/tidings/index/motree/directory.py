@@ -1,6 +1,6 @@
 """The tree of an MO-Tree: a radix directory of the buckets in use, and the buckets.
 
-A bucket is named by the home cell of its items on each of the H stacked axes (`mo_cells.key_of`). The paper reserves a pointer for
+A bucket is named by the home cell of its items on each of the H stacked axes (`cells.key_of`). The paper reserves a pointer for
 every possible bucket, (sum of cells)^H of them; here a node knows its children by a word of cells in use, and only they exist.
 
 Layout of `Directory`; a pool is cut into blocks of 1 << grade, free blocks of a grade are linked by their first element:
@@ -9,16 +9,16 @@ Layout of `Directory`; a pool is cut into blocks of 1 << grade, free blocks of a
 |---------------|------------------------------------------------|----------------------------------------------------------------|
 | `node`        | cells u64, start, size, up i32, cell, grade u8 | cells in use, the block, the parent (or the next free node)    |
 | `child`       | i32                                            | pool: an inner node's children, node numbers in cell order     |
-| `member`      | i32                                            | pool: a bucket's (a node at depth H) members, seats, unordered |
+| `member`      | i32                                            | pool: a bucket's (a node at depth H) members, slots, unordered |
 | `near`, `far` | u64                                            | along `member`: the item's steps on all axes                   |
 | `until`       | i64                                            | along `member`: when it expires; or of length 0                |
-| `seat`        | leaf, place, name i32                          | an item's bucket and place; free: leaf -1, linked by `place`   |
-| `table`       | u64                                            | from name to seat, see `mo_names`                              |
+| `slot`        | leaf, place, name i32                          | an item's bucket and place; free: leaf NONE, linked by `place` |
+| `table`       | u64                                            | from name to slot, see `slots`                                 |
 | `tally`       | i64                                            | counters and heads of free lists, see the constants            |
 
 Invariants: node 0 is the root; only the root may be empty; every other inner node has a child and every bucket a member.
-Cost: insert O(H); delete O(1) amortised: a seat knows its member, and the bucket's last member takes its place. Memory: 20 bytes
-an item for the member (28 with expiry), 12 for the seat, 16 to 32 for the name, 28 for each bucket and inner node; blocks may be
+Cost: insert O(H); delete O(1) amortised: a slot knows its member, and the bucket's last member takes its place. Memory: 20 bytes
+an item for the member (28 with expiry), 12 for the slot, 16 to 32 for the name, 28 for each bucket and inner node; blocks may be
 half empty and arrays a third.
 
 Arrays are of fixed size inside kernels. `has_room` says whether any one item more can be inserted; if not, the owner calls
@@ -39,16 +39,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index.motree.seats import enter, forget, new_table, rename
+from tidings.index.motree.slots import enter, forget, new_table, rename
+from tidings.index.packed.sentinels import NONE
 from tidings.index.packed.simd import popcount, prefetch, wide
+from tidings.index.packed.types import Int32, Int64, Uint64
 
 NODE = np.dtype([("cells", "u8"), ("start", "i4"), ("size", "i4"), ("up", "i4"), ("cell", "u1"), ("grade", "u1")], align=True)
-SEAT = np.dtype([("leaf", "i4"), ("place", "i4"), ("name", "i4")])
+SLOT = np.dtype([("leaf", "i4"), ("place", "i4"), ("name", "i4")])
 
-NODES, CHILDREN, MEMBERS, SEATS = 0, 1, 2, 3
+NODES, CHILDREN, MEMBERS, SLOTS = 0, 1, 2, 3
 """`tally`: how far each array is in use."""
-ITEMS, FREE_NODE, FREE_SEAT, LARGEST = 4, 5, 6, 7
-"""`tally`: items held, heads of free lists (-1 ends one), the largest bucket grade so far."""
+ITEMS, FREE_NODE, FREE_SLOT, LARGEST = 4, 5, 6, 7
+"""`tally`: items held, heads of free lists (NONE ends one), the largest bucket grade so far."""
 FREE_CHILD, FREE_MEMBER = 8, 16
 """`tally`: heads of free blocks, one a grade: 7 and 32 of them."""
 TALLIES = 48
@@ -58,19 +60,19 @@ BUCKET_GRADE = 1
 
 class Directory(NamedTuple):
     node: NDArray[Any]
-    child: NDArray[np.int32]
-    near: NDArray[np.uint64]
-    far: NDArray[np.uint64]
-    member: NDArray[np.int32]
-    until: NDArray[np.int64]
-    seat: NDArray[Any]
-    table: NDArray[np.uint64]
-    tally: NDArray[np.int64]
+    child: Int32
+    near: Uint64
+    far: Uint64
+    member: Int32
+    until: Int64
+    slot: NDArray[Any]
+    table: Uint64
+    tally: Int64
 
 
-def new_tally() -> NDArray[np.int64]:
-    tally = np.full(TALLIES, -1, np.int64)
-    tally[[NODES, CHILDREN, MEMBERS, SEATS, ITEMS, LARGEST]] = 1, 1, 0, 0, 0, BUCKET_GRADE
+def new_tally() -> Int64:
+    tally = np.full(TALLIES, NONE, np.int64)
+    tally[[NODES, CHILDREN, MEMBERS, SLOTS, ITEMS, LARGEST]] = 1, 1, 0, 0, 0, BUCKET_GRADE
     return tally
 
 
@@ -82,17 +84,17 @@ def new_directory(*, expiring: bool) -> Directory:
         far=np.zeros(64, np.uint64),
         member=np.zeros(64, np.int32),
         until=np.zeros(64 if expiring else 0, np.int64),
-        seat=np.zeros(64, SEAT),
+        slot=np.zeros(64, SLOT),
         table=new_table(32),
         tally=new_tally(),
     )
 
 
-def seated(directory: Directory, items: int) -> Directory:
-    """Room for `items` more seats and names; growth is geometric."""
+def with_slots(directory: Directory, items: int) -> Directory:
+    """Room for `items` more slots and names; growth is geometric."""
     wanted = int(directory.tally[ITEMS]) + items
-    if wanted > len(directory.seat):
-        directory = directory._replace(seat=longer(directory.seat, wanted))
+    if wanted > len(directory.slot):
+        directory = directory._replace(slot=longer(directory.slot, wanted))
     if 2 * wanted > len(directory.table):
         table = new_table(wanted)
         rename(directory.table, table)
@@ -140,7 +142,7 @@ def has_room(directory: Directory, height: int) -> bool:
 
 @kernel
 def lay_out(old: Directory, new: Directory, height: int) -> None:
-    """Copy the tree so that siblings, and the members of neighbouring buckets, lie side by side; seats are shared and follow."""
+    """Copy the tree so that siblings, and the members of neighbouring buckets, lie side by side; slots are shared and follow."""
     stack = np.zeros((64 * height + 1, 3), np.int64)
     top = 1
     while top:
@@ -157,7 +159,7 @@ def lay_out(old: Directory, new: Directory, height: int) -> None:
             new.tally[LARGEST] = max(new.tally[LARGEST], grade)
             copy_members(old, node.start, new, copy.start, node.size)
             for at in range(copy.start, copy.start + copy.size):
-                new.seat[new.member[at]].leaf = moved
+                new.slot[new.member[at]].leaf = moved
             continue
         copy.start = take_block(new.child, new.tally, grade, FREE_CHILD, CHILDREN)
         for i in range(node.size - 1, -1, -1):
@@ -167,7 +169,7 @@ def lay_out(old: Directory, new: Directory, height: int) -> None:
             stack[top] = wide(old.child[node.start + i]), depth + 1, below
             top += 1
         new.tally[NODES] += node.size
-    for counter in (SEATS, ITEMS, FREE_SEAT):
+    for counter in (SLOTS, ITEMS, FREE_SLOT):
         new.tally[counter] = old.tally[counter]
 
 
@@ -183,45 +185,45 @@ def copy_members(old: Directory, begin: int, new: Directory, start: int, count: 
 
 
 @borrowing_kernel
-def take_seat(directory: Directory, name: int) -> int:
+def take_slot(directory: Directory, name: int) -> int:
     tally = directory.tally
-    seat: int = tally[FREE_SEAT]
-    if seat >= 0:
-        tally[FREE_SEAT] = directory.seat[seat].place
+    slot: int = tally[FREE_SLOT]
+    if slot >= 0:
+        tally[FREE_SLOT] = directory.slot[slot].place
     else:
-        seat = tally[SEATS]
-        tally[SEATS] += 1
+        slot = tally[SLOTS]
+        tally[SLOTS] += 1
     tally[ITEMS] += 1
-    directory.seat[seat].name, directory.seat[seat].leaf = name, -1
-    enter(directory.table, (np.uint64(name) << np.uint64(32)) | np.uint64(seat))
-    return seat
+    directory.slot[slot].name, directory.slot[slot].leaf = name, NONE
+    enter(directory.table, (np.uint64(name) << np.uint64(32)) | np.uint64(slot))
+    return slot
 
 
 @borrowing_kernel
-def next_seat(directory: Directory) -> int:
-    """The seat that the next new name will take."""
-    seat: int = directory.tally[FREE_SEAT]
-    return seat if seat >= 0 else directory.tally[SEATS]
+def next_slot(directory: Directory) -> int:
+    """The slot that the next new name will take."""
+    slot: int = directory.tally[FREE_SLOT]
+    return slot if slot >= 0 else directory.tally[SLOTS]
 
 
 @borrowing_kernel
-def leave_seat(directory: Directory, seat: int) -> None:
-    forget(directory.table, directory.seat[seat].name)
-    directory.seat[seat].leaf = -1
-    directory.seat[seat].place = directory.tally[FREE_SEAT]
-    directory.tally[FREE_SEAT] = seat
+def leave_slot(directory: Directory, slot: int) -> None:
+    forget(directory.table, directory.slot[slot].name)
+    directory.slot[slot].leaf = NONE
+    directory.slot[slot].place = directory.tally[FREE_SLOT]
+    directory.tally[FREE_SLOT] = slot
     directory.tally[ITEMS] -= 1
 
 
 @borrowing_kernel
-def position(directory: Directory, seat: int) -> int:
+def position(directory: Directory, slot: int) -> int:
     """Where an item's member lies."""
-    at: int = directory.node[directory.seat[seat].leaf].start + directory.seat[seat].place
+    at: int = directory.node[directory.slot[slot].leaf].start + directory.slot[slot].place
     return at
 
 
 @borrowing_kernel
-def take_block(pool: NDArray[np.int32], tally: NDArray[np.int64], grade: int, free: int, end: int) -> int:
+def take_block(pool: Int32, tally: Int64, grade: int, free: int, end: int) -> int:
     """A block of 1 << grade: a free one, or new at the end of the pool."""
     start: int = tally[free + grade]
     if start >= 0:
@@ -233,7 +235,7 @@ def take_block(pool: NDArray[np.int32], tally: NDArray[np.int64], grade: int, fr
 
 
 @borrowing_kernel
-def give_block(pool: NDArray[np.int32], tally: NDArray[np.int64], start: int, grade: int, free: int) -> None:
+def give_block(pool: Int32, tally: Int64, start: int, grade: int, free: int) -> None:
     pool[start] = tally[free + grade]
     tally[free + grade] = start
 
@@ -296,7 +298,7 @@ def bucket_of(directory: Directory, key: np.uint64, height: int) -> int:
 
 
 @borrowing_kernel
-def look_ahead(directory: Directory, keys: NDArray[np.uint64], at: NDArray[np.uint64], count: int, height: int) -> None:
+def look_ahead(directory: Directory, keys: Uint64, at: Uint64, count: int, height: int) -> None:
     """Fetch into the cache what `insert` will read for these keys, level by level; a path that ends is left. `at` is scratch."""
     at[:count] = 0
     for depth in range(height):
@@ -316,18 +318,18 @@ def look_ahead(directory: Directory, keys: NDArray[np.uint64], at: NDArray[np.ui
 
 
 @borrowing_kernel
-def insert(directory: Directory, seat: int, key: np.uint64, near: np.uint64, far: np.uint64, until: int, height: int) -> None:
-    """Put an item that has a seat into its bucket. [motree, 4.6]"""
+def insert(directory: Directory, slot: int, key: np.uint64, near: np.uint64, far: np.uint64, until: int, height: int) -> None:
+    """Put an item that has a slot into its bucket. [motree, 4.6]"""
     leaf = bucket_of(directory, key, height)
     node = directory.node[leaf]
     if node.size == 1 << node.grade:
         widen(directory, leaf)
     at = node.start + node.size
     directory.near[at], directory.far[at] = near, far
-    directory.member[at] = seat
+    directory.member[at] = slot
     if directory.until.size:
         directory.until[at] = until
-    directory.seat[seat].leaf, directory.seat[seat].place = leaf, node.size
+    directory.slot[slot].leaf, directory.slot[slot].place = leaf, node.size
     node.size += 1
 
 
@@ -344,19 +346,20 @@ def widen(directory: Directory, leaf: int) -> None:
 
 
 @borrowing_kernel
-def remove(directory: Directory, seat: int) -> None:
-    """Take an item out of its bucket; it keeps its seat. Buckets and nodes left empty are given back. [motree, 4.6]"""
-    number = wide(directory.seat[seat].leaf)
+def remove(directory: Directory, slot: int) -> None:
+    """Take an item out of its bucket; it keeps its slot. Buckets and nodes left empty are given back. [motree, 4.6]"""
+    number = wide(directory.slot[slot].leaf)
     node = directory.node[number]
-    at = position(directory, seat)
+    at = position(directory, slot)
     node.size -= 1
     end = node.start + node.size
+    # The last member takes the free place: members are unordered, and a bucket has no holes.
     if at != end:
         directory.near[at], directory.far[at] = directory.near[end], directory.far[end]
         directory.member[at] = directory.member[end]
         if directory.until.size:
             directory.until[at] = directory.until[end]
-        directory.seat[directory.member[at]].place = at - node.start
+        directory.slot[directory.member[at]].place = at - node.start
     if node.size == 0:
         give_block(directory.member, directory.tally, node.start, node.grade, FREE_MEMBER)
         drop(directory, number)

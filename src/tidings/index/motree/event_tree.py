@@ -1,6 +1,6 @@
 """MO-Tree over live events: which events that are not expired satisfy a clause?
 
-The same tree as `mo_tree` with the roles exchanged: an event lives in the bucket of its disjoint cells, a clause visits the buckets
+The same tree as `tree` with the roles exchanged: an event lives in the bucket of its disjoint cells, a clause visits the buckets
 whose cells meet its intervals. Events that have expired are removed from the buckets that a search visits, and from nowhere else;
 `expire` removes all of them. An event is live while time < expires.
 
@@ -10,7 +10,7 @@ delete O(H + attributes), amortised.
 Events lie here as codes. Whoever inserts an event has its strings in the vocabularies before it is encoded, or clauses that
 name them later will not find it.
 
-Deviations: those of `mo_cells` and `mo_directory`; and an event whose box spans cells lives in the wide cell, which every search
+Deviations: those of `cells` and `directory`; and an event whose box spans cells lives in the wide cell, which every search
 visits.
 """
 
@@ -19,30 +19,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index.motree import directory as mo_directory
-from tidings.index.motree import inspection as mo_inspect
+from tidings.index.motree import inspection
 from tidings.index.motree.cells import Axis, Cells, asking, event_steps, key_of, make_cells, value_cells
 from tidings.index.motree.directory import (
+    ITEMS,
     Directory,
     has_room,
     insert,
-    leave_seat,
+    leave_slot,
     new_directory,
     position,
     remove,
     roomier,
-    seated,
-    take_seat,
+    take_slot,
+    with_slots,
 )
 from tidings.index.motree.rows import (
     ClauseRows,
-    Clauses,
     EventRows,
     clause_steps,
-    clauses_of,
     code_total,
     erase_event,
     holds,
@@ -53,27 +50,29 @@ from tidings.index.motree.rows import (
     write_clause,
     write_event,
 )
-from tidings.index.motree.seats import find
-from tidings.index.motree.tree import (
-    BUCKETS,
-    CANDIDATES,
+from tidings.index.motree.slots import find
+from tidings.index.motree.tree import Names, checked_names, current_cells, slots_of
+from tidings.index.motree.walk import (
+    AHEAD,
     COUNTERS,
     MATCHES,
     QUERIES,
-    VERIFIED,
-    Names,
-    checked_names,
-    current_cells,
-    doubled,
-    seats_of,
+    Tree,
+    count_work,
+    listed,
+    members_in,
+    new_walk,
+    next_buckets,
+    scan_live,
+    start_walk,
 )
-from tidings.index.motree.walk import AHEAD, members_in, new_walk, next_buckets, scan_live, start_walk
-from tidings.index.packed.packing import as_events
-from tidings.index.packed.record import Events
+from tidings.index.packed.packing import as_clauses, as_events
+from tidings.index.packed.record import Clauses, Events
 from tidings.index.packed.simd import prefetch
+from tidings.index.packed.types import Int64
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
 
-Times = NDArray[np.int64]
+Times = Int64
 
 
 class MOEventTree:
@@ -92,7 +91,7 @@ class MOEventTree:
 
     def __len__(self) -> int:
         """Events held; some may have expired."""
-        return int(self._directory.tally[mo_directory.ITEMS])
+        return int(self._directory.tally[ITEMS])
 
     def __contains__(self, name: int) -> bool:
         return bool(find(self._directory.table, name) >= 0)
@@ -102,8 +101,8 @@ class MOEventTree:
         names = checked_names(names)
         batch = as_events(events)
         self._cells = current_cells(self._cells, self.axes)
-        self._directory = seated(self._directory, len(names))
-        self._rows = room_for_events(self._rows, len(self._directory.seat), len(batch.word))
+        self._directory = with_slots(self._directory, len(names))
+        self._rows = room_for_events(self._rows, len(self._directory.slot), len(batch.word))
         done = 0
         while (done := place_events(self._cells, self._directory, self._rows, self.height, names, batch, expires, done)) < len(
             names
@@ -112,15 +111,15 @@ class MOEventTree:
 
     def delete(self, names: Names) -> None:
         """Remove events; KeyError, and nothing is removed, if one is not held."""
-        delete_events(self._directory, self._rows, seats_of(self._directory, names))
+        delete_events(self._directory, self._rows, slots_of(self._directory, names))
 
     def expire(self, time: int) -> Names:
         """Remove all events that are expired at `time`; their names."""
-        held = mo_inspect.held_seats(self._directory)
-        seat = self._directory.seat[held]
-        until = self._directory.until[self._directory.node["start"][seat["leaf"]] + seat["place"]]
+        held = inspection.held_slots(self._directory)
+        slot = self._directory.slot[held]
+        until = self._directory.until[self._directory.node["start"][slot["leaf"]] + slot["place"]]
         expired = held[until <= time].astype(np.int32)
-        names: Names = self._directory.seat["name"][expired]
+        names: Names = self._directory.slot["name"][expired]
         delete_events(self._directory, self._rows, expired)
         return names
 
@@ -131,9 +130,10 @@ class MOEventTree:
     def search_batch(self, clauses: ClauseColumns, time: int) -> tuple[Names, Names]:
         """(clause row, event name) of every match among the events live at `time`. [motree, Alg. 1]"""
         self._cells = current_cells(self._cells, self.axes)
-        batch = clauses_of(clauses)
+        batch = as_clauses(clauses)
         query = room_for_clauses(new_clause_rows(), 1, len(batch.pred_dim), code_total(batch))
-        return search_clauses(self._cells, self._directory, self._rows, self.height, batch, query, time, self._counter)
+        tree = Tree(self._cells, self._directory, self.height, self._counter)
+        return search_clauses(tree, self._rows, batch, query, time)
 
     @property
     def stats(self) -> dict[str, int]:
@@ -144,18 +144,18 @@ class MOEventTree:
     def nbytes(self) -> int:
         return sum(array.nbytes for arrays in (self._cells, self._directory, self._rows) for array in arrays)
 
-    def bucket_sizes(self) -> NDArray[np.int64]:
+    def bucket_sizes(self) -> Int64:
         """How many events each bucket in use holds."""
-        return mo_inspect.bucket_sizes(self._directory)
+        return inspection.bucket_sizes(self._directory)
 
     def check(self) -> None:
         """Every event lies where its steps say, and the directory and the pool are sound."""
-        mo_inspect.check(self._directory, self._cells, self.height)
+        inspection.check(self._directory, self._cells, self.height)
         row, used = self._rows.row, self._rows.used
-        for seat in mo_inspect.held_seats(self._directory).tolist():
-            at = position(self._directory, seat)
-            box = np.array([row[seat][side] for side in ("xmin", "ymin", "xmax", "ymax")])
-            assert (self._directory.near[at], self._directory.far[at]) == event_steps(self._cells, self._rows.value[seat], box)
+        for slot in inspection.held_slots(self._directory).tolist():
+            at = position(self._directory, slot)
+            box = np.array([row[slot][side] for side in ("xmin", "ymin", "xmax", "ymax")])
+            assert (self._directory.near[at], self._directory.far[at]) == event_steps(self._cells, self._rows.value[slot], box)
         assert row["words"].sum() == used[2] - used[3]
 
 
@@ -167,44 +167,36 @@ def place_events(
     for e in range(begin, names.size):
         if not has_room(directory, height):
             return e
-        seat = find(directory.table, names[e])
-        if seat >= 0:
-            remove(directory, seat)
+        slot = find(directory.table, names[e])
+        if slot >= 0:
+            remove(directory, slot)
         else:
-            seat = take_seat(directory, names[e])
-        write_event(rows, seat, events, e)
+            slot = take_slot(directory, names[e])
+        write_event(rows, slot, events, e)
         near, far = event_steps(cells, events.value[e], events.box[e])
-        insert(directory, seat, key_of(cells, near, far, height), near, far, expires[e], height)
+        insert(directory, slot, key_of(cells, near, far, height), near, far, expires[e], height)
     return names.size
 
 
 @borrowing_kernel
-def delete_events(directory: Directory, rows: EventRows, seats: Names) -> None:
-    """A seat given twice is left once."""
-    for seat in seats:
-        if directory.seat[seat].leaf >= 0:
-            remove(directory, seat)
-            leave_seat(directory, seat)
-            erase_event(rows, seat)
+def delete_events(directory: Directory, rows: EventRows, slots: Names) -> None:
+    """A slot given twice is left once."""
+    for slot in slots:
+        if directory.slot[slot].leaf >= 0:
+            remove(directory, slot)
+            leave_slot(directory, slot)
+            erase_event(rows, slot)
 
 
 @kernel
-def search_clauses(
-    cells: Cells,
-    directory: Directory,
-    rows: EventRows,
-    height: int,
-    clauses: Clauses,
-    query: ClauseRows,
-    now: int,
-    counter: NDArray[np.int64],
-) -> tuple[Names, Names]:
+def search_clauses(tree: Tree, rows: EventRows, clauses: Clauses, query: ClauseRows, now: int) -> tuple[Names, Names]:
     """`query` is scratch: the clause at hand is its row 0. [motree, Alg. 1]
 
     Expired events leave after their lot was scanned. Nodes that become empty by that have no children left to walk to, so
     the walk stays sound.
     """
-    walk = new_walk(height)
+    cells, directory, counter = tree.cells, tree.directory, tree.counter
+    walk = new_walk(tree.height)
     met, expired = np.empty(64, np.int32), np.empty(64, np.int32)
     clause, name = np.empty(64, np.int32), np.empty(64, np.int32)
     matches = 0
@@ -219,14 +211,9 @@ def search_clauses(
             if candidates > met.size:
                 met, expired = np.empty(2 * candidates, np.int32), np.empty(2 * candidates, np.int32)
             found, old = scan_live(walk, directory, count, near, far, now, met, expired)
-            counter[BUCKETS] += count
-            counter[CANDIDATES] += candidates
-            counter[VERIFIED] += found
-            for i in range(verify(query, rows, met, found)):
-                if matches == clause.size:
-                    clause, name = doubled(clause), doubled(name)
-                clause[matches], name[matches] = c, directory.seat[met[i]].name
-                matches += 1
+            count_work(counter, count, candidates, found)
+            kept = verify(query, rows, met, found)
+            clause, name, matches = listed(directory, met, kept, c, clause, name, matches)
             delete_events(directory, rows, expired[:old])
             count = next_buckets(walk, directory)
     counter[QUERIES] += clauses.box.shape[0]
@@ -236,7 +223,7 @@ def search_clauses(
 
 @borrowing_kernel
 def verify(query: ClauseRows, rows: EventRows, met: Names, found: int) -> int:
-    """Keep, at the front of `met`, the seats whose events satisfy the query; how many. [motree, Alg. 1, lines 16-17]"""
+    """Keep, at the front of `met`, the slots whose events satisfy the query; how many. [motree, Alg. 1, lines 16-17]"""
     width = rows.value.shape[1]
     kept = 0
     for i in range(found):

@@ -1,6 +1,6 @@
 """Rows of an updatable index: clauses or events that come and go, each kept whole for exact verification.
 
-A row belongs to a seat (`mo_directory`). What has a fixed size lies in `row[seat]`; predicates, codes and words, whose number
+A row belongs to a slot (`directory`). What has a fixed size lies in `row[slot]`; predicates, codes and words, whose number
 varies, are appended to pools. A row that is replaced keeps its place when the new one is no longer; otherwise, and on removal, its
 old place becomes waste, and a pool that is full is copied without the waste, to one larger by half if need be. So a change costs
 O(its own length) amortised, and a pool is at most about twice its content.
@@ -11,7 +11,7 @@ O(its own length) amortised, and a pool is at most about twice its content.
 |         |                                                 | the `codes` codes of its sets, then its `words` words               |
 | `row`   | box f64 x 4, codes_at i64, words i32             | event: its words from code[codes_at]                               |
 | `pred`  | lo, hi f64, dim i16, kind u8                     | as in `ClauseColumns`; the offset of a set counts from codes_at     |
-| `value` | seats x dimensions f64                          | event: as in `EventColumns`                                        |
+| `value` | slots x dimensions f64                          | event: as in `EventColumns`                                        |
 | `used`  | i64 x 4                                         | predicates in use, of which waste; codes in use, of which waste    |
 """
 
@@ -25,12 +25,11 @@ from numpy.typing import NDArray
 from tidings._jit import borrowing_kernel
 from tidings.index.motree.cells import ABSENT, GRAIN, NO_AXIS, PLACE_X, PLACE_Y, Cells, code_step, narrowed, range_steps, step
 from tidings.index.motree.directory import longer
-from tidings.index.packed.packing import readonly
-from tidings.index.packed.record import Events, contains
+from tidings.index.packed.record import Clauses, Events, contains
 from tidings.index.packed.simd import wide
-from tidings.model.columns.arrays import IN, NOT_IN, NULL, RANGE, ClauseColumns
+from tidings.index.packed.types import Float64, Int32, Int64
+from tidings.model.columns.arrays import IN, NOT_IN, NULL, RANGE
 
-Floats = NDArray[np.float64]
 _BOX = [("xmin", "f8"), ("ymin", "f8"), ("xmax", "f8"), ("ymax", "f8")]
 CLAUSE_ROW = np.dtype([*_BOX, ("at", "i8"), ("codes_at", "i8"), ("preds", "i4"), ("codes", "i4"), ("words", "i4")], align=True)
 EVENT_ROW = np.dtype([*_BOX, ("codes_at", "i8"), ("words", "i4")], align=True)
@@ -41,35 +40,15 @@ PREDS, WASTED_PREDS, CODES, WASTED_CODES = 0, 1, 2, 3
 class ClauseRows(NamedTuple):
     row: NDArray[Any]
     pred: NDArray[Any]
-    code: NDArray[np.int32]
-    used: NDArray[np.int64]
+    code: Int32
+    used: Int64
 
 
 class EventRows(NamedTuple):
     row: NDArray[Any]
-    value: Floats
-    code: NDArray[np.int32]
-    used: NDArray[np.int64]
-
-
-class Clauses(NamedTuple):
-    """`ClauseColumns` as kernels take them: read-only, and without owner and residue."""
-
-    pred_start: NDArray[np.int64]
-    pred_dim: NDArray[np.int16]
-    pred_kind: NDArray[np.uint8]
-    pred_lo: Floats
-    pred_hi: Floats
-    pool: NDArray[np.int32]
-    box: Floats
-    word_start: NDArray[np.int64]
-    word: NDArray[np.int32]
-
-
-def clauses_of(columns: ClauseColumns) -> Clauses:
-    c = columns
-    preds = (readonly(c.pred_start), readonly(c.pred_dim), readonly(c.pred_kind), readonly(c.pred_lo), readonly(c.pred_hi))
-    return Clauses(*preds, readonly(c.pool), readonly(c.box), readonly(c.word_start), readonly(c.word))
+    value: Float64
+    code: Int32
+    used: Int64
 
 
 def new_clause_rows() -> ClauseRows:
@@ -80,9 +59,9 @@ def new_event_rows(dimensions: int) -> EventRows:
     return EventRows(np.zeros(64, EVENT_ROW), np.zeros((64, dimensions)), np.zeros(64, np.int32), np.zeros(4, np.int64))
 
 
-def room_for_clauses(rows: ClauseRows, seats: int, preds: int, codes: int) -> ClauseRows:
-    """Rows with at least `seats` seats and room for so many more predicates and codes."""
-    rows = rows._replace(row=longer(rows.row, seats))
+def room_for_clauses(rows: ClauseRows, slots: int, preds: int, codes: int) -> ClauseRows:
+    """Rows with at least `slots` slots and room for so many more predicates and codes."""
+    rows = rows._replace(row=longer(rows.row, slots))
     used = rows.used
     if used[PREDS] + preds <= len(rows.pred) and used[CODES] + codes <= len(rows.code):
         return rows
@@ -95,9 +74,9 @@ def room_for_clauses(rows: ClauseRows, seats: int, preds: int, codes: int) -> Cl
     return packed
 
 
-def room_for_events(rows: EventRows, seats: int, codes: int) -> EventRows:
-    """Rows with at least `seats` seats and room for so many more words."""
-    rows = rows._replace(row=longer(rows.row, seats), value=longer(rows.value, seats))
+def room_for_events(rows: EventRows, slots: int, codes: int) -> EventRows:
+    """Rows with at least `slots` slots and room for so many more words."""
+    rows = rows._replace(row=longer(rows.row, slots), value=longer(rows.value, slots))
     used = rows.used
     if used[CODES] + codes <= len(rows.code):
         return rows
@@ -126,8 +105,8 @@ def code_total(clauses: Clauses) -> int:
 @borrowing_kernel
 def pack_clauses(old: ClauseRows, new: ClauseRows) -> None:
     """Copy all predicates and codes, without the waste; `row` is shared and gets the new places."""
-    for seat in range(new.row.size):
-        row = new.row[seat]
+    for slot in range(new.row.size):
+        row = new.row[slot]
         at, codes_at = row.at, row.codes_at
         row.at, row.codes_at = new.used[PREDS], new.used[CODES]
         for i in range(row.preds):
@@ -140,8 +119,8 @@ def pack_clauses(old: ClauseRows, new: ClauseRows) -> None:
 
 @borrowing_kernel
 def pack_events(old: EventRows, new: EventRows) -> None:
-    for seat in range(new.row.size):
-        row = new.row[seat]
+    for slot in range(new.row.size):
+        row = new.row[slot]
         codes_at = row.codes_at
         row.codes_at = new.used[CODES]
         for i in range(row.words):
@@ -150,23 +129,23 @@ def pack_events(old: EventRows, new: EventRows) -> None:
 
 
 @borrowing_kernel
-def erase_clause(rows: ClauseRows, seat: int) -> None:
-    row = rows.row[seat]
+def erase_clause(rows: ClauseRows, slot: int) -> None:
+    row = rows.row[slot]
     rows.used[WASTED_PREDS] += row.preds
     rows.used[WASTED_CODES] += row.codes + row.words
     row.preds = row.codes = row.words = 0
 
 
 @borrowing_kernel
-def erase_event(rows: EventRows, seat: int) -> None:
-    rows.used[WASTED_CODES] += rows.row[seat].words
-    rows.row[seat].words = 0
+def erase_event(rows: EventRows, slot: int) -> None:
+    rows.used[WASTED_CODES] += rows.row[slot].words
+    rows.row[slot].words = 0
 
 
 @borrowing_kernel
-def write_clause(rows: ClauseRows, seat: int, clauses: Clauses, c: int) -> None:
-    """Store clause c of a batch as the row of `seat`, over the old row where it fits."""
-    row = rows.row[seat]
+def write_clause(rows: ClauseRows, slot: int, clauses: Clauses, c: int) -> None:
+    """Store clause c of a batch as the row of `slot`, over the old row where it fits."""
+    row = rows.row[slot]
     preds = clauses.pred_start[c + 1] - clauses.pred_start[c]
     words = clauses.word_start[c + 1] - clauses.word_start[c]
     codes = 0
@@ -187,12 +166,12 @@ def write_clause(rows: ClauseRows, seat: int, clauses: Clauses, c: int) -> None:
         rows.used[WASTED_CODES] += row.codes + row.words - codes - words
     row.preds, row.codes, row.words = preds, codes, words
     row.xmin, row.ymin, row.xmax, row.ymax = clauses.box[c, 0], clauses.box[c, 1], clauses.box[c, 2], clauses.box[c, 3]
-    copy_predicates(rows, seat, clauses, c)
+    copy_predicates(rows, slot, clauses, c)
 
 
 @borrowing_kernel
-def copy_predicates(rows: ClauseRows, seat: int, clauses: Clauses, c: int) -> None:
-    row = rows.row[seat]
+def copy_predicates(rows: ClauseRows, slot: int, clauses: Clauses, c: int) -> None:
+    row = rows.row[slot]
     begin = clauses.pred_start[c]
     end = row.codes_at
     for i in range(row.preds):
@@ -209,8 +188,8 @@ def copy_predicates(rows: ClauseRows, seat: int, clauses: Clauses, c: int) -> No
 
 
 @borrowing_kernel
-def write_event(rows: EventRows, seat: int, events: Events, e: int) -> None:
-    row = rows.row[seat]
+def write_event(rows: EventRows, slot: int, events: Events, e: int) -> None:
+    row = rows.row[slot]
     words = events.word_start[e + 1] - events.word_start[e]
     if words > row.words:
         rows.used[WASTED_CODES] += row.words
@@ -221,15 +200,15 @@ def write_event(rows: EventRows, seat: int, events: Events, e: int) -> None:
     row.words = words
     row.xmin, row.ymin, row.xmax, row.ymax = events.box[e, 0], events.box[e, 1], events.box[e, 2], events.box[e, 3]
     for dimension in range(rows.value.shape[1]):
-        rows.value[seat, dimension] = events.value[e, dimension]
+        rows.value[slot, dimension] = events.value[e, dimension]
     for j in range(words):
         rows.code[row.codes_at + j] = events.word[events.word_start[e] + j]
 
 
 @borrowing_kernel
-def clause_steps(cells: Cells, rows: ClauseRows, seat: int) -> tuple[np.uint64, np.uint64]:
+def clause_steps(cells: Cells, rows: ClauseRows, slot: int) -> tuple[np.uint64, np.uint64]:
     """The steps of a stored clause on every axis, as words near and far."""
-    row = rows.row[seat]
+    row = rows.row[slot]
     anywhere = row.xmin == -np.inf and row.ymin == -np.inf and row.xmax == np.inf and row.ymax == np.inf
     near = np.uint64(0)
     far = np.uint64(0)
@@ -264,11 +243,9 @@ def predicate_steps(cells: Cells, axis: int, rows: ClauseRows, codes_at: int, p:
 
 
 @borrowing_kernel
-def holds(
-    rows: ClauseRows, seat: int, value: Floats, xmin: float, ymin: float, xmax: float, ymax: float, word: NDArray[np.int32]
-) -> bool:
+def holds(rows: ClauseRows, slot: int, value: Float64, xmin: float, ymin: float, xmax: float, ymax: float, word: Int32) -> bool:
     """Whether a stored clause holds on an event given by its values, box and ascending words. Exact. [motree, Definition 4]"""
-    row = rows.row[seat]
+    row = rows.row[slot]
     if not (row.xmin <= xmax and xmin <= row.xmax and row.ymin <= ymax and ymin <= row.ymax):
         return False
     for p in range(row.at, row.at + row.preds):

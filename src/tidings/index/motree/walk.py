@@ -10,24 +10,36 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
 from tidings.index.motree.cells import Cells, meet, reach
 from tidings.index.motree.directory import Directory
+from tidings.index.packed.groups import grown
 from tidings.index.packed.simd import popcount, prefetch, wide
+from tidings.index.packed.types import Int32, Int64, Uint64
 
+Slots = Int32
+QUERIES, BUCKETS, CANDIDATES, VERIFIED, MATCHES = range(5)
+"""Counters of the work done: queries, buckets visited, members in them, those verified exactly, those that matched."""
+COUNTERS = ("queries", "buckets", "candidates", "verified", "matches")
 LOT = 256
 AHEAD = 8
-NEVER = np.iinfo(np.int64).max
-"""The expiry of what never expires."""
+
+
+class Tree(NamedTuple):
+    """What a question goes through: the first `height` axes of the cells are stacked in the directory."""
+
+    cells: Cells
+    directory: Directory
+    height: int
+    counter: Int64
 
 
 class Walk(NamedTuple):
-    visit: NDArray[np.uint64]
-    todo: NDArray[np.uint64]
-    path: NDArray[np.int64]
-    bucket: NDArray[np.int32]
+    visit: Uint64
+    todo: Uint64
+    path: Int64
+    bucket: Int32
 
 
 @kernel
@@ -58,6 +70,7 @@ def next_buckets(walk: Walk, directory: Directory) -> int:
         if todo[depth] == 0:
             depth -= 1
             continue
+        # The lowest cell still to visit; how many cells in use lie below it is its place among the children.
         bit = todo[depth] & (~todo[depth] + np.uint64(1))
         todo[depth] ^= bit
         node = directory.node[path[depth]]
@@ -73,6 +86,24 @@ def next_buckets(walk: Walk, directory: Directory) -> int:
     return count
 
 
+@kernel
+def listed(
+    directory: Directory, met: Slots, kept: int, query: int, out: Slots, name: Slots, matches: int
+) -> tuple[Slots, Slots, int]:
+    """Append (query, name) of the first `kept` slots met to (out, name), longer if need be; how many matches there are then."""
+    out, name = grown(out, matches, kept), grown(name, matches, kept)
+    for i in range(kept):
+        out[matches + i], name[matches + i] = query, directory.slot[met[i]].name
+    return out, name, matches + kept
+
+
+@borrowing_kernel
+def count_work(counter: Int64, buckets: int, candidates: int, verified: int) -> None:
+    counter[BUCKETS] += buckets
+    counter[CANDIDATES] += candidates
+    counter[VERIFIED] += verified
+
+
 @borrowing_kernel
 def members_in(walk: Walk, directory: Directory, count: int) -> int:
     """How many members the buckets of a lot hold."""
@@ -84,8 +115,8 @@ def members_in(walk: Walk, directory: Directory, count: int) -> int:
 
 
 @borrowing_kernel
-def scan(walk: Walk, directory: Directory, count: int, near: np.uint64, far: np.uint64, met: NDArray[np.int32]) -> int:
-    """The seats of a lot's items that meet a question (`asking`); how many."""
+def scan(walk: Walk, directory: Directory, count: int, near: np.uint64, far: np.uint64, met: Int32) -> int:
+    """The slots of a lot's items that meet a question (`asking`); how many."""
     node, bucket, near_word, far_word, member = directory.node, walk.bucket, directory.near, directory.far, directory.member
     found = 0
     for i in range(count):
@@ -101,14 +132,7 @@ def scan(walk: Walk, directory: Directory, count: int, near: np.uint64, far: np.
 
 @borrowing_kernel
 def scan_live(
-    walk: Walk,
-    directory: Directory,
-    count: int,
-    near: np.uint64,
-    far: np.uint64,
-    now: int,
-    met: NDArray[np.int32],
-    expired: NDArray[np.int32],
+    walk: Walk, directory: Directory, count: int, near: np.uint64, far: np.uint64, now: int, met: Int32, expired: Int32
 ) -> tuple[int, int]:
     """The same, but for items not expired at `now`; the expired ones apart, all of them. [motree, Alg. 1, lines 11-14]"""
     node, bucket, near_word, until, member = directory.node, walk.bucket, directory.near, directory.until, directory.member

@@ -6,34 +6,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.index.packed.packing import NO_WORD, only_range, pack, pack_bits, readonly, unpack, unpack_one
+from tidings.index.packed.groups import named, taken
+from tidings.index.packed.packing import only_range, pack, pack_bits, readonly, unpack, unpack_one
 from tidings.index.packed.protocol import Matches
-from tidings.index.packed.record import Events, Packed
+from tidings.index.packed.record import Deaths, Events, Packed
 from tidings.index.packed.sampling import Sample, expected_matches, sample_slots
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.types import Float64, Int32, Int64, Uint8, Uint32
 from tidings.model.columns.arrays import ClauseColumns
 from tidings.model.columns.gather import Parts
 
 NOBODY = readonly(np.empty(0, np.uint32))
 """`died` where all live."""
-Group = TypeVar("Group", bound=NamedTuple)
 
 
 class PackedClauses:
-    def __init__(self, packed: Packed, residue: NDArray[np.uint8]) -> None:
+    def __init__(self, packed: Packed, residue: Uint8) -> None:
         self.packed, self.residue = packed, residue
 
     @classmethod
     def build(
-        cls,
-        clauses: ClauseColumns,
-        rows: NDArray[np.int32] | None = None,
-        score: NDArray[np.float64] | None = None,
-        posted: NDArray[np.int32] | None = None,
+        cls, clauses: ClauseColumns, rows: Int32 | None = None, score: Float64 | None = None, posted: Int32 | None = None
     ) -> Self:
         """In the order given."""
         return cls(*packed_in_order(clauses, rows, np.arange(len(clauses))))
@@ -49,21 +47,21 @@ class PackedClauses:
         return len(self.packed.row)
 
     @property
-    def rows(self) -> NDArray[np.int32]:
+    def rows(self) -> Int32:
         return self.packed.row
 
-    def posted(self, slots: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The word that each slot's record leaves out, because the slot is found by it; NO_WORD: none."""
-        return np.full(len(slots), NO_WORD, np.int32)
+    def posted(self, slots: Int64) -> Int32:
+        """The word that each slot's record leaves out, because the slot is found by it; NONE: none."""
+        return np.full(len(slots), NONE, np.int32)
 
-    def columns(self) -> tuple[NDArray[np.int32], ClauseColumns]:
+    def columns(self) -> tuple[Int32, ClauseColumns]:
         return unpack(self.packed, self.posted(np.arange(len(self))), self.residue)
 
     def clause(self, slot: int) -> Parts:
         return unpack_one(self.packed, slot, int(self.posted(np.array([slot]))[0]))
 
     def only_range(self) -> int | None:
-        worded = (self.posted(np.arange(len(self))) != NO_WORD).any()
+        worded = (self.posted(np.arange(len(self))) != NONE).any()
         return None if worded else only_range(self.packed)
 
     def expected_matches(self, events: Events, probed: int) -> float:
@@ -82,27 +80,19 @@ class PackedClauses:
         assert len(np.unique(self.packed.row)) == len(self)
 
 
-def packed_in_order(
-    clauses: ClauseColumns, rows: NDArray[np.int32] | None, order: NDArray[np.int64], posted: NDArray[np.int32] | None = None
-) -> tuple[Packed, NDArray[np.uint8]]:
+def deaths_of(died: Uint32 | None, snapshot: int) -> Deaths:
+    return Deaths(NOBODY if died is None else readonly(died), snapshot)
+
+
+def packed_in_order(clauses: ClauseColumns, rows: Int32 | None, order: Int64, posted: Int32 | None = None) -> tuple[Packed, Uint8]:
     """(packed, residue) with clause `order[s]` in slot s, found by the word `posted[s]` if any are given."""
     rows = np.arange(len(clauses), dtype=np.int32) if rows is None else rows
-    posted = np.full(len(clauses), NO_WORD, np.int32) if posted is None else posted
+    posted = np.full(len(clauses), NONE, np.int32) if posted is None else posted
     return pack(clauses, rows, order, posted), pack_bits(clauses.residue[order])
 
 
-def packed_part(arrays: Mapping[str, NDArray[Any]]) -> tuple[Packed, NDArray[np.uint8]]:
-    return taken(Packed, "packed.", arrays), readonly(arrays["residue"])
-
-
-def named(prefix: str, group: NamedTuple) -> dict[str, NDArray[Any]]:
-    """The arrays of a named tuple, by their names in a file."""
-    return {f"{prefix}{name}": array for name, array in group._asdict().items()}
-
-
-def taken(kind: type[Group], prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Group:
-    """What `named` gave, read-only: kernels are compiled once for built and for mapped arrays."""
-    return kind._make(readonly(arrays[f"{prefix}{name}"]) for name in kind._fields)
+def packed_part(arrays: Mapping[str, NDArray[Any]]) -> tuple[Packed, Uint8]:
+    return taken(Packed, arrays, "packed."), readonly(arrays["residue"])
 
 
 def joined(parts: list[Matches]) -> Matches:

@@ -7,14 +7,14 @@ ones among them) are taken at its rim, so a box without a bound has the code of 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.types import Float64, Uint32
 
 BITS = 16
 
 
-def extent_of(box: NDArray[np.float64]) -> NDArray[np.float64]:
+def extent_of(box: Float64) -> Float64:
     """(xmin, ymin, xmax, ymax) of all finite ends of boxes (n x 4); the unit square when there is none."""
     extent = np.array([0.0, 0.0, 1.0, 1.0])
     for axis in (0, 1):
@@ -25,13 +25,13 @@ def extent_of(box: NDArray[np.float64]) -> NDArray[np.float64]:
     return extent
 
 
-def hilbert_codes(box: NDArray[np.float64], extent: NDArray[np.float64]) -> NDArray[np.uint32]:
+def hilbert_codes(box: Float64, extent: Float64) -> Uint32:
     """The Hilbert code of each box's centre within the extent."""
     return _codes(box, extent)
 
 
 @kernel
-def _codes(box: NDArray[np.float64], extent: NDArray[np.float64]) -> NDArray[np.uint32]:
+def _codes(box: Float64, extent: Float64) -> Uint32:
     codes = np.empty(len(box), np.uint32)
     for i in range(len(box)):
         x = _cell(box[i, 0], box[i, 2], extent[0], extent[2])

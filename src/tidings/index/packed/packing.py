@@ -19,6 +19,7 @@ from tidings.index.packed.record import (
     HEAD,
     SINGLE,
     UNIT,
+    Clauses,
     Events,
     Packed,
     decode,
@@ -28,12 +29,12 @@ from tidings.index.packed.record import (
     order_code,
     order_value,
 )
+from tidings.index.packed.sentinels import NONE
 from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Bool, Float64, Int16, Int32, Int64, Signed, Uint8, Uint32
 from tidings.model.columns.arrays import IN, NO_BOX, NOT_IN, NULL, RANGE, ClauseColumns, EventColumns, starts
 from tidings.model.columns.gather import Parts
 from tidings.model.filter.clause import Box
-
-NO_WORD = -1
 
 
 def readonly(array: NDArray[Any]) -> NDArray[Any]:
@@ -47,56 +48,43 @@ def as_events(columns: EventColumns) -> Events:
     return Events(readonly(columns.value), readonly(columns.box), readonly(columns.word_start), readonly(columns.word))
 
 
-def pack(clauses: ClauseColumns, rows: NDArray[np.int32], order: NDArray[np.int64], posted: NDArray[np.int32]) -> Packed:
-    """Slot s holds clause `order[s]`, called `rows[order[s]]`; its record leaves out the word `posted[s]` (NO_WORD: none)."""
+def as_clauses(columns: ClauseColumns) -> Clauses:
+    return Clauses._make(readonly(getattr(columns, name)) for name in Clauses._fields)
+
+
+def pack(columns: ClauseColumns, rows: Int32, order: Int64, posted: Int32) -> Packed:
+    """Slot s holds clause `order[s]`, called `rows[order[s]]`; its record leaves out the word `posted[s]` (NONE: none)."""
+    clauses = as_clauses(columns)
     codecs = _dimension_codecs(clauses)
-    sizes = _record_sizes(
-        clauses.pred_start, clauses.pred_dim, clauses.pred_kind, clauses.pred_hi, codecs, clauses.word_start, order
-    )
-    sizes -= posted != NO_WORD
+    sizes = _record_sizes(clauses, codecs, order)
+    sizes -= posted != NONE
     start = np.zeros(0, np.uint32)
     record = np.empty(int(sizes.sum()), np.uint32)
     if len(record) > np.iinfo(np.uint32).max:
         raise ValueError(f"{len(order)} clauses need {len(record)} record words: a structure holds fewer than 2**32, use several")
     if len(record):
         start = starts(sizes).astype(np.uint32)
-        _write_records(
-            clauses.pred_start,
-            clauses.pred_dim,
-            clauses.pred_kind,
-            clauses.pred_lo,
-            clauses.pred_hi,
-            clauses.pool,
-            clauses.word_start,
-            clauses.word,
-            codecs,
-            order,
-            posted,
-            start,
-            record,
-        )
+        _write_records(clauses, codecs, order, posted, start, record)
     box, place = _pack_boxes(clauses.box, order)
-    arrays = (rows[order].astype(np.int32), clauses.owner[order], start, record, box, place)
+    arrays = (rows[order].astype(np.int32), columns.owner[order], start, record, box, place)
     return Packed(*map(readonly, arrays))
 
 
-def unpack(packed: Packed, posted: NDArray[np.int32], residue: NDArray[np.uint8]) -> tuple[NDArray[np.int32], ClauseColumns]:
+def unpack(packed: Packed, posted: Int32, residue: Uint8) -> tuple[Int32, ClauseColumns]:
     """(rows, clauses), ascending by row: what was packed. `residue` are packed bits by slot, or empty."""
     n = len(packed.row)
     slots = np.argsort(packed.row, kind="stable")
     counts = np.zeros((n, 3), np.int64)
     _count_parts(packed, slots, counts)
-    counts[:, 0] += posted[slots] != NO_WORD
+    counts[:, 0] += posted[slots] != NONE
     word_start, pred_start, pool_start = (starts(column) for column in counts.T)
     preds = int(pred_start[-1])
-    word, pool = np.empty(int(word_start[-1]), np.int32), np.empty(int(pool_start[-1]), np.int32)
-    dim, kind = np.empty(preds, np.int16), np.empty(preds, np.uint8)
-    lo, hi = np.zeros(preds), np.zeros(preds)
-    _read_records(packed, slots, posted, word_start, word, pred_start, dim, kind, lo, hi, pool_start, pool)
+    predicates = (pred_start, np.empty(preds, np.int16), np.empty(preds, np.uint8), np.zeros(preds), np.zeros(preds))
+    pool, word = np.empty(int(pool_start[-1]), np.int32), np.empty(int(word_start[-1]), np.int32)
+    clauses = Clauses(*predicates, pool, _unpack_boxes(packed, slots), word_start, word)
+    _read_records(packed, slots, posted, pool_start, clauses)
     bits = np.unpackbits(residue, count=n, bitorder="little").astype(np.bool_) if len(residue) else np.zeros(n, np.bool_)
-    box = _unpack_boxes(packed, slots)
-    columns = ClauseColumns(packed.owner[slots], pred_start, dim, kind, lo, hi, pool, box, word_start, word, bits[slots])
-    return packed.row[slots], columns
+    return packed.row[slots], ClauseColumns(owner=packed.owner[slots], residue=bits[slots], **clauses._asdict())
 
 
 def unpack_one(packed: Packed, slot: int, posted: int) -> Parts:
@@ -104,7 +92,7 @@ def unpack_one(packed: Packed, slot: int, posted: int) -> Parts:
     dims: list[int] = []
     spans: list[tuple[float, float]] = []
     sets: list[tuple[int, int, list[int]]] = []
-    words = [] if posted == NO_WORD else [posted]
+    words = [] if posted == NONE else [posted]
     start, at = packed.start, 0
     lies = packed.record[start.item(slot) : start.item(slot + 1)] if len(start) else packed.record[:0]
     record = lies.tolist()
@@ -158,7 +146,7 @@ def _fixed(code: int) -> float:
     return -math.inf if code == FIXED_MIN else math.inf if code == FIXED_MAX else code / UNIT
 
 
-def corners(box: NDArray[np.signedinteger], codec: int, at: int) -> Box:
+def corners(box: Signed, codec: int, at: int) -> Box:
     """What `record.order_value` makes of the four codes of a box."""
     if not box.shape[1]:
         return NO_BOX
@@ -174,12 +162,12 @@ def corners(box: NDArray[np.signedinteger], codec: int, at: int) -> Box:
     return west, south, east, north
 
 
-def pack_bits(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
+def pack_bits(flags: Bool) -> Uint8:
     """Eight a byte, lowest first; no byte at all when none is set."""
     return readonly(np.packbits(flags, bitorder="little") if flags.any() else np.zeros(0, np.uint8))
 
 
-def _pack_boxes(box: NDArray[np.float64], order: NDArray[np.int64]) -> tuple[NDArray[np.signedinteger], NDArray[np.int64]]:
+def _pack_boxes(box: Float64, order: Int64) -> tuple[Signed, Int64]:
     if not np.isfinite(box).any():
         return np.empty((4, 0), np.int32), np.array([FIXED])
     values = np.ascontiguousarray(box)
@@ -189,7 +177,7 @@ def _pack_boxes(box: NDArray[np.float64], order: NDArray[np.int64]) -> tuple[NDA
     return codes, np.array([codec])
 
 
-def _unpack_boxes(packed: Packed, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+def _unpack_boxes(packed: Packed, slots: Int64) -> Float64:
     box = np.empty((len(slots), 4))
     if packed.box.shape[1]:
         _read_boxes(packed.box, slots, int(packed.place[0]), box)
@@ -198,13 +186,13 @@ def _unpack_boxes(packed: Packed, slots: NDArray[np.int64]) -> NDArray[np.float6
     return box
 
 
-def _codec_of(values: NDArray[np.float64]) -> int:
+def _codec_of(values: Float64) -> int:
     loss = np.zeros((1, 2), np.bool_)
     _mark_loss(values.ravel(), np.zeros(values.size, np.int16), np.full(values.size, RANGE, np.uint8), loss)
     return int(_choose(loss)[0])
 
 
-def _dimension_codecs(clauses: ClauseColumns) -> NDArray[np.uint8]:
+def _dimension_codecs(clauses: Clauses) -> Uint8:
     """The codec of each dimension up to the highest that a predicate names."""
     width = int(clauses.pred_dim.max(initial=-1)) + 1
     loss = np.zeros((width, 2), np.bool_)
@@ -213,12 +201,12 @@ def _dimension_codecs(clauses: ClauseColumns) -> NDArray[np.uint8]:
     return _choose(loss)
 
 
-def _choose(loss: NDArray[np.bool_]) -> NDArray[np.uint8]:
+def _choose(loss: Bool) -> Uint8:
     return np.where(~loss[:, 0], FIXED, np.where(~loss[:, 1], SINGLE, DOUBLE)).astype(np.uint8)
 
 
 @kernel
-def _mark_loss(value: NDArray[np.float64], dim: NDArray[np.int16], kind: NDArray[np.uint8], loss: NDArray[np.bool_]) -> None:
+def _mark_loss(value: Float64, dim: Int16, kind: Uint8, loss: Bool) -> None:
     """loss[d, FIXED] and loss[d, SINGLE]: some RANGE end of dimension d would not come back."""
     for i in range(value.size):
         if kind[i] == RANGE:
@@ -229,53 +217,33 @@ def _mark_loss(value: NDArray[np.float64], dim: NDArray[np.int16], kind: NDArray
 
 
 @kernel
-def _record_sizes(
-    pred_start: NDArray[np.int64],
-    pred_dim: NDArray[np.int16],
-    pred_kind: NDArray[np.uint8],
-    pred_hi: NDArray[np.float64],
-    codecs: NDArray[np.uint8],
-    word_start: NDArray[np.int64],
-    order: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def _record_sizes(clauses: Clauses, codecs: Uint8, order: Int64) -> Int64:
     sizes = np.empty(order.size, np.int64)
     for slot in range(order.size):
         clause = order[slot]
-        size = word_start[clause + 1] - word_start[clause]
-        for p in range(pred_start[clause], pred_start[clause + 1]):
+        size = clauses.word_start[clause + 1] - clauses.word_start[clause]
+        for p in range(clauses.pred_start[clause], clauses.pred_start[clause + 1]):
             size += 1
-            if pred_kind[p] == RANGE:
-                size += 4 if codecs[pred_dim[p]] == DOUBLE else 2
-            elif pred_kind[p] != NULL:
-                size += 1 + wide(pred_hi[p])
+            if clauses.pred_kind[p] == RANGE:
+                size += 4 if codecs[clauses.pred_dim[p]] == DOUBLE else 2
+            elif clauses.pred_kind[p] != NULL:
+                size += 1 + wide(clauses.pred_hi[p])
         sizes[slot] = size
     return sizes
 
 
 @kernel
-def _write_records(
-    pred_start: NDArray[np.int64],
-    pred_dim: NDArray[np.int16],
-    pred_kind: NDArray[np.uint8],
-    pred_lo: NDArray[np.float64],
-    pred_hi: NDArray[np.float64],
-    pool: NDArray[np.int32],
-    word_start: NDArray[np.int64],
-    word: NDArray[np.int32],
-    codecs: NDArray[np.uint8],
-    order: NDArray[np.int64],
-    posted: NDArray[np.int32],
-    start: NDArray[np.uint32],
-    record: NDArray[np.uint32],
-) -> None:
+def _write_records(clauses: Clauses, codecs: Uint8, order: Int64, posted: Int32, start: Uint32, record: Uint32) -> None:
+    pred_dim, pred_kind, pred_lo, pred_hi = clauses.pred_dim, clauses.pred_kind, clauses.pred_lo, clauses.pred_hi
+    word, pool = clauses.word, clauses.pool
     for slot in range(order.size):
         clause = order[slot]
         at = wide(start[slot])
-        for w in range(word_start[clause], word_start[clause + 1]):
+        for w in range(clauses.word_start[clause], clauses.word_start[clause + 1]):
             if word[w] != posted[slot]:
                 record[at] = word[w]
                 at += 1
-        for p in range(pred_start[clause], pred_start[clause + 1]):
+        for p in range(clauses.pred_start[clause], clauses.pred_start[clause + 1]):
             kind, codec = wide(pred_kind[p]), wide(codecs[pred_dim[p]])
             record[at] = np.uint32(HEAD | kind << 28 | codec << 26 | wide(pred_dim[p]))
             at += 1
@@ -290,7 +258,7 @@ def _write_records(
 
 
 @kernel
-def _count_parts(packed: Packed, slots: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+def _count_parts(packed: Packed, slots: Int64, counts: Int64) -> None:
     """counts[i]: words, predicates and pooled codes in the record of slots[i]."""
     record = packed.record
     for i in range(slots.size if packed.start.size else 0):
@@ -311,23 +279,12 @@ def _count_parts(packed: Packed, slots: NDArray[np.int64], counts: NDArray[np.in
 
 
 @kernel
-def _read_records(
-    packed: Packed,
-    slots: NDArray[np.int64],
-    posted: NDArray[np.int32],
-    word_start: NDArray[np.int64],
-    word: NDArray[np.int32],
-    pred_start: NDArray[np.int64],
-    dim: NDArray[np.int16],
-    kind: NDArray[np.uint8],
-    lo: NDArray[np.float64],
-    hi: NDArray[np.float64],
-    pool_start: NDArray[np.int64],
-    pool: NDArray[np.int32],
-) -> None:
-    record = packed.record
+def _read_records(packed: Packed, slots: Int64, posted: Int32, pool_start: Int64, clauses: Clauses) -> None:
+    """Write what the records say into `clauses`, whose starts are set; clause i is that of slots[i]."""
+    record, word, pool = packed.record, clauses.word, clauses.pool
+    dim, kind, lo, hi = clauses.pred_dim, clauses.pred_kind, clauses.pred_lo, clauses.pred_hi
     for i in range(slots.size):
-        slot, w, p, c = slots[i], word_start[i], pred_start[i], pool_start[i]
+        slot, w, p, c = slots[i], clauses.word_start[i], clauses.pred_start[i], pool_start[i]
         at = end = wide(0)
         if packed.start.size:
             at, end = wide(packed.start[slot]), wide(packed.start[slot + 1])
@@ -351,20 +308,21 @@ def _read_records(
                 c += count
                 at += 1 + count
             p += 1
-        if posted[slot] != NO_WORD:
+        if posted[slot] != NONE:
+            # The word left out belongs among the others, which ascend.
             word[w] = posted[slot]
-            word[word_start[i] : w + 1].sort()
+            word[clauses.word_start[i] : w + 1].sort()
 
 
 @kernel
-def _write_boxes(box: NDArray[np.float64], order: NDArray[np.int64], codec: int, codes: NDArray[np.signedinteger]) -> None:
+def _write_boxes(box: Float64, order: Int64, codec: int, codes: Signed) -> None:
     for slot in range(order.size):
         for side in range(4):
             codes[side, slot] = order_code(box[order[slot], side], codec)
 
 
 @kernel
-def _read_boxes(codes: NDArray[np.signedinteger], slots: NDArray[np.int64], codec: int, box: NDArray[np.float64]) -> None:
+def _read_boxes(codes: Signed, slots: Int64, codec: int, box: Float64) -> None:
     for i in range(slots.size):
         for side in range(4):
             box[i, side] = order_value(wide(codes[side, slots[i]]), codec)

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tidings.index.packed.record import Events
+from tidings.index.packed.types import Float64, Int32, Int64, Uint32
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
 from tidings.model.columns.gather import Parts
 
-Matches = tuple[NDArray[np.int32], NDArray[np.int32]]
+Matches = tuple[Int32, Int32]
 """(event row, clause row) of each match."""
 
 
@@ -40,9 +40,9 @@ class ClauseIndex(Protocol):
 class UpdatableClauseIndex(ClauseIndex, Protocol):
     """A clause index whose clauses come and go, by rows of the caller's choice."""
 
-    def insert(self, rows: NDArray[np.int32], clauses: ClauseColumns) -> None: ...
+    def insert(self, rows: Int32, clauses: ClauseColumns) -> None: ...
 
-    def delete(self, rows: NDArray[np.int32]) -> None: ...
+    def delete(self, rows: Int32) -> None: ...
 
 
 class Stats(Protocol):
@@ -62,11 +62,7 @@ class Home(ClauseIndex, Protocol):
 
     @classmethod
     def build(
-        cls,
-        clauses: ClauseColumns,
-        rows: NDArray[np.int32] | None = None,
-        score: NDArray[np.float64] | None = None,
-        posted: NDArray[np.int32] | None = None,
+        cls, clauses: ClauseColumns, rows: Int32 | None = None, score: Float64 | None = None, posted: Int32 | None = None
     ) -> Self:
         """`rows` are 0, 1, ... if none are given. By clause: `score` is what `topk_batch` will rank by, and `posted` the word to
         find the clause by; a home whose order follows neither takes no notice."""
@@ -84,11 +80,11 @@ class Home(ClauseIndex, Protocol):
     def __len__(self) -> int: ...
 
     @property
-    def rows(self) -> NDArray[np.int32]:
+    def rows(self) -> Int32:
         """The row of each slot."""
         ...
 
-    def columns(self) -> tuple[NDArray[np.int32], ClauseColumns]:
+    def columns(self) -> tuple[Int32, ClauseColumns]:
         """(rows, clauses) that it was built from, ascending by row."""
         ...
 
@@ -104,22 +100,16 @@ class Home(ClauseIndex, Protocol):
         """Whether an event comes upon the slot, so that the rest of its clause is looked at."""
         ...
 
-    def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
+    def match_batch(self, events: EventColumns, died: Uint32 | None = None, snapshot: int = 0) -> Matches:
         """Every match of a living clause, each once, by ascending event or not."""
         ...
 
-    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
+    def match_one(self, events: Events, row: int, died: Uint32, snapshot: int) -> Int32:
         """Rows of the living clauses that one event matches: the short way. `events` and `died` are read-only arrays."""
         ...
 
     def topk_batch(
-        self,
-        events: EventColumns,
-        k: int,
-        score: NDArray[np.float64],
-        tie: NDArray[np.int64],
-        died: NDArray[np.uint32] | None = None,
-        snapshot: int = 0,
+        self, events: EventColumns, k: int, score: Float64, tie: Int64, died: Uint32 | None = None, snapshot: int = 0
     ) -> Matches:
         """A clause of each of an event's k best living owners by (score desc, tie asc), in that order; an owner counts once.
 
@@ -142,7 +132,7 @@ class Home(ClauseIndex, Protocol):
 class ScoredIntervals(Protocol):
     """Closed intervals with scores: which of those that contain q are best? Ties by ascending number."""
 
-    def topk(self, q: float, k: int) -> NDArray[np.int64]:
+    def topk(self, q: float, k: int) -> Int64:
         """The interval numbers of the k best, by (score desc, number asc)."""
         ...
 

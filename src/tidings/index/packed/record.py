@@ -33,10 +33,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import inlined, kernel
 from tidings.index.packed.simd import bits_of_double, bits_of_single, double_of_bits, single_of_bits, wide
+from tidings.index.packed.types import Float64, Int16, Int32, Int64, Signed, Uint8, Uint32
 from tidings.model.columns.arrays import IN, NULL, RANGE
 
 FIXED, SINGLE, DOUBLE = 0, 1, 2
@@ -46,36 +46,64 @@ FIXED_MIN, FIXED_MAX = -(1 << 31), (1 << 31) - 1
 
 
 class Packed(NamedTuple):
-    row: NDArray[np.int32]
-    owner: NDArray[np.int32]
-    start: NDArray[np.uint32]
-    record: NDArray[np.uint32]
-    box: NDArray[np.signedinteger]
-    place: NDArray[np.int64]
+    row: Int32
+    owner: Int32
+    start: Uint32
+    record: Uint32
+    box: Signed
+    place: Int64
 
 
 class Events(NamedTuple):
     """`EventColumns` as kernels take them: read-only arrays, so that one compilation serves every caller."""
 
-    value: NDArray[np.float64]
-    box: NDArray[np.float64]
-    word_start: NDArray[np.int64]
-    word: NDArray[np.int32]
+    value: Float64
+    box: Float64
+    word_start: Int64
+    word: Int32
+
+
+class Clauses(NamedTuple):
+    """`ClauseColumns` as kernels take them: read-only, and without owner and residue."""
+
+    pred_start: Int64
+    pred_dim: Int16
+    pred_kind: Uint8
+    pred_lo: Float64
+    pred_hi: Float64
+    pool: Int32
+    box: Float64
+    word_start: Int64
+    word: Int32
+
+
+class Deaths(NamedTuple):
+    """By owner the moment of death, or nothing where all live; a reader at `snapshot` sees those who died after it."""
+
+    died: Uint32
+    snapshot: int
+
+
+class Ranking(NamedTuple):
+    """By owner: the score, greatest first, and the tie-break, least first."""
+
+    score: Float64
+    tie: Int64
 
 
 @inlined
-def dead(clauses: Packed, slot: int, died: NDArray[np.uint32], snapshot: int) -> bool:
-    return bool(died.size > 0 and died[clauses.owner[slot]] <= snapshot)
+def dead(clauses: Packed, slot: int, deaths: Deaths) -> bool:
+    return bool(deaths.died.size > 0 and deaths.died[clauses.owner[slot]] <= deaths.snapshot)
 
 
 @inlined
-def holds(clauses: Packed, slot: int, events: Events, event: int, thresholds: NDArray[np.signedinteger], row: int) -> bool:
+def holds(clauses: Packed, slot: int, events: Events, event: int, thresholds: Signed, row: int) -> bool:
     """Every predicate, the box and the words of the clause; `thresholds[row]` are the event's `box_thresholds`."""
     return box_holds(clauses, slot, thresholds, row) and record_holds(clauses, slot, events, event)
 
 
 @inlined
-def box_holds(clauses: Packed, slot: int, thresholds: NDArray[np.signedinteger], row: int) -> bool:
+def box_holds(clauses: Packed, slot: int, thresholds: Signed, row: int) -> bool:
     if clauses.box.shape[1] == 0:
         return True
     low = clauses.box[0, slot] <= thresholds[row, 0] and clauses.box[1, slot] <= thresholds[row, 1]
@@ -93,6 +121,7 @@ def record_holds(clauses: Packed, slot: int, events: Events, event: int) -> bool
         head = wide(clauses.record[at])
         at += 1
         if head < HEAD:
+            # Words of both ascend, so that one pass over the event's serves them all.
             while word < last_word and events.word[word] < head:
                 word += 1
             if word == last_word or events.word[word] != head:
@@ -116,7 +145,7 @@ def record_holds(clauses: Packed, slot: int, events: Events, event: int) -> bool
 
 
 @kernel
-def contains(codes: NDArray[np.uint32] | NDArray[np.int32], value: float) -> bool:
+def contains(codes: Uint32 | Int32, value: float) -> bool:
     low, high = 0, codes.size
     while low < high:
         middle = (low + high) >> 1
@@ -138,7 +167,7 @@ def decode(clauses: Packed, at: int, codec: int) -> float:
 
 
 @kernel
-def encode(record: NDArray[np.uint32], at: int, codec: int, value: float) -> int:
+def encode(record: Uint32, at: int, codec: int, value: float) -> int:
     """Store the value; the position after it."""
     if codec == DOUBLE:
         bits = bits_of_double(value)
@@ -209,7 +238,7 @@ def ceil_code(value: float, codec: int) -> int:
 
 
 @kernel
-def box_thresholds(box: NDArray[np.float64], event: int, codec: int, thresholds: NDArray[np.signedinteger], row: int) -> None:
+def box_thresholds(box: Float64, event: int, codec: int, thresholds: Signed, row: int) -> None:
     """A clause box touches the event's if its lower codes are <= the first two and its upper codes >= the last two."""
     thresholds[row, 0] = floor_code(box[event, 2], codec)
     thresholds[row, 1] = floor_code(box[event, 3], codec)

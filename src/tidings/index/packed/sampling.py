@@ -1,6 +1,6 @@
 """How many clauses of a packed structure match an event, from a sample of them: what a price needs and a match would cost too much.
 
-`Sample` holds SIZE slots taken evenly, with the word under which each is posted (NO_WORD: none). A hit is one slot that an event
+`Sample` holds SIZE slots taken evenly, with the word under which each is posted (NONE: none). A hit is one slot that an event
 matches; h hits of m events over s slots of n clauses mean n * h / (m * s) matches an event, and where there is none at all half a
 hit is assumed. Cost: a few nanoseconds a slot and event, since most fail at their first predicate.
 """
@@ -10,21 +10,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
-from tidings.index.packed.packing import NO_WORD
 from tidings.index.packed.record import Events, Packed, box_thresholds, contains, holds
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.types import Int32, Int64
 
 SIZE = 1024
 
 
 class Sample(NamedTuple):
-    slot: NDArray[np.int64]
-    word: NDArray[np.int32]
+    slot: Int64
+    word: Int32
 
 
-def sample_slots(n: int) -> NDArray[np.int64]:
+def sample_slots(n: int) -> Int64:
     return np.unique(np.linspace(0, max(n - 1, 0), min(n, SIZE)).astype(np.int64))
 
 
@@ -42,6 +42,6 @@ def count_hits(packed: Packed, sample: Sample, events: Events, probed: int) -> i
         box_thresholds(events.box, event, packed.place[0], thresholds, 0)
         words = events.word[events.word_start[event] : events.word_start[event + 1]]
         for i in range(sample.slot.size):
-            if sample.word[i] == NO_WORD or contains(words, np.float64(sample.word[i])):
+            if sample.word[i] == NONE or contains(words, np.float64(sample.word[i])):
                 hits += holds(packed, sample.slot[i], events, event, thresholds, 0)
     return hits

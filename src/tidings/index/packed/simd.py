@@ -23,7 +23,7 @@ vectors (AVX2 on x86-64, NEON on ARM); a plain loop over the same data ran 1.1-1
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsInt
 
 import numpy as np
 from llvmlite import ir
@@ -97,10 +97,7 @@ def _and512(typing_context: Any, rows: Any, row: Any, left: Any) -> Any:
         line = builder.gep(data, [builder.mul(arguments[1], ir.Constant(_WORD, 8))])
         kept = arrayobj.make_array(signature.args[2])(context, builder, value=arguments[2]).data
         place = builder.bitcast(kept, vector.as_pointer())
-        both = builder.and_(
-            builder.load(builder.bitcast(line, vector.as_pointer()), align=8),
-            builder.load(place, align=8),
-        )
+        both = builder.and_(builder.load(builder.bitcast(line, vector.as_pointer()), align=8), builder.load(place, align=8))
         builder.store(both, place, align=8)
         whole = ir.IntType(512)
         return builder.icmp_unsigned("!=", builder.bitcast(both, whole), ir.Constant(whole, 0))
@@ -165,12 +162,12 @@ def _slide(typing_context: Any, array: Any, at: Any, to: Any, n: Any) -> Any:
 
 
 @inlined
-def first_bits(n: int) -> Any:
+def first_bits(n: int) -> np.uint64:
     return np.uint64(0) if n == 0 else ~np.uint64(0) >> np.uint64(LANES - n)
 
 
 @inlined
-def wide(number: Any) -> int:
+def wide(number: SupportsInt) -> int:
     return np.int64(number)  # type: ignore[return-value]
 
 

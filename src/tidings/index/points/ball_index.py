@@ -33,33 +33,34 @@ dimensions. A second level over the blocks was rejected: testing all blocks of 1
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tidings._jit import borrowing_kernel, inlined
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.types import Float64, Int32, Int64
 
-NONE = -1
 WIDTH = 64
 ROUNDING = 1.0 + 1e-12
 """A bound on a squared distance is widened by it, so that it never excludes what the distance itself would admit."""
-Floats = NDArray[np.float64]
+Places = Int32
 
 
 class Balls(NamedTuple):
     """The arrays, as kernels take them."""
 
-    ball: NDArray[np.int32]
-    place: NDArray[np.int32]
-    centre: Floats
-    weight: Floats
-    radius: Floats
-    stretch: Floats
-    low: Floats
-    high: Floats
-    reach: Floats
-    gaps: Floats
+    ball: Int32
+    place: Int32
+    centre: Float64
+    weight: Float64
+    radius: Float64
+    stretch: Float64
+    low: Float64
+    high: Float64
+    reach: Float64
+    gaps: Float64
 
 
 class BallIndex:
@@ -97,7 +98,7 @@ class BallIndex:
         if self.used - self.packed > WIDTH + self.used // 64:
             self._pack()
 
-    def touch(self, point: ArrayLike) -> tuple[NDArray[np.int32], Floats]:
+    def touch(self, point: ArrayLike) -> tuple[Int32, Float64]:
         """The balls that hold the point, each once, with their weighted distances, in any order."""
         found, squares = np.empty(self.used + WIDTH, np.int32), np.empty(self.used + WIDTH)
         n = touch_balls(np.asarray(point, np.float64), self.balls, self.used, found, squares, self.visited)
@@ -124,7 +125,7 @@ class BallIndex:
         assert (b.high[:, block] >= b.centre[:, taken]).all()
         assert (b.reach[block] >= b.radius[taken] * b.stretch[taken]).all()
 
-    def _put(self, at: int, ball: int, centre: Floats, weight: Floats, radius: float) -> None:
+    def _put(self, at: int, ball: int, centre: Float64, weight: Float64, radius: float) -> None:
         b, block = self.balls, at // WIDTH
         b.ball[at], b.place[ball] = ball, at
         b.centre[:, at], b.weight[:, at] = centre, weight
@@ -167,7 +168,7 @@ def empty_balls(dimensions: int, places: int, balls: int) -> Balls:
     )
 
 
-def near_order(points: Floats) -> NDArray[np.int64]:
+def near_order(points: Float64) -> Int64:
     """Halve along the widest side until a block is left: runs of WIDTH points lie close together."""
     todo, runs = [np.arange(len(points))], []
     while todo:
@@ -184,14 +185,14 @@ def near_order(points: Floats) -> NDArray[np.int64]:
 
 
 @inlined
-def set_radius(radii: Any, stretch: Any, reach: Any, at: int, radius: float) -> None:
+def set_radius(radii: Float64, stretch: Float64, reach: Float64, at: int, radius: float) -> None:
     """Change the radius of the ball at a place."""
     radii[at] = radius
     reach[at // WIDTH] = max(reach[at // WIDTH], radius * stretch[at])
 
 
 @inlined
-def tighten(balls: Any, block: int) -> float:
+def tighten(balls: Balls, block: int) -> float:
     """Set the block's reach to the greatest plain radius in it."""
     begin, reach = block * WIDTH, -np.inf
     radius, stretch = balls.radius[begin : begin + WIDTH], balls.stretch[begin : begin + WIDTH]
@@ -203,7 +204,7 @@ def tighten(balls: Any, block: int) -> float:
 
 
 @borrowing_kernel
-def touch_balls(point: Any, balls: Any, used: int, found: Any, squares: Any, visited: Any) -> int:
+def touch_balls(point: Float64, balls: Balls, used: int, found: Places, squares: Float64, visited: Int64) -> int:
     """Write the places of the balls that hold the point, and their squared distances; how many.
 
     `found` and `squares` need a block's width more places than there are balls.
@@ -223,7 +224,7 @@ def touch_balls(point: Any, balls: Any, used: int, found: Any, squares: Any, vis
 
 
 @inlined
-def box_gaps(point: Any, low: Any, high: Any, gaps: Any) -> None:
+def box_gaps(point: Float64, low: Float64, high: Float64, gaps: Float64) -> None:
     """The squared distance from the point to each block's box."""
     gaps[:] = 0.0
     for d in range(point.size):
@@ -236,7 +237,7 @@ def box_gaps(point: Any, low: Any, high: Any, gaps: Any) -> None:
 
 
 @inlined
-def touch_block(point: Any, balls: Any, begin: int, found: Any, squares: Any, n: int) -> int:
+def touch_block(point: Float64, balls: Balls, begin: int, found: Places, squares: Float64, n: int) -> int:
     """The balls of one block: their squares behind what has been found, then those kept that hold the point. Tightens its reach."""
     here = squares[n : n + WIDTH]
     here[:] = 0.0

@@ -17,25 +17,26 @@ run of positions for each x. More dimensions than two only thin out what is look
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import inlined, kernel
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.types import Float64, Int32, Int64
 
 CELL_POINTS = 2
 
 
 class PointGrid(NamedTuple):
-    origin: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    sides: NDArray[np.int64]
-    start: NDArray[np.int64]
-    row: NDArray[np.int32]
-    points: NDArray[np.float64]
+    origin: Float64
+    scale: Float64
+    sides: Int64
+    start: Int64
+    row: Int32
+    points: Float64
 
-    def check(self, points: NDArray[np.float64], first: int, last: int) -> None:
+    def check(self, points: Float64, first: int, last: int) -> None:
         whole = np.flatnonzero(~np.isnan(points[:, first:last]).any(axis=0)) + first
         assert np.array_equal(np.sort(self.row[: self.start[-1]]), whole)
         assert np.array_equal(self.points[:, : self.start[-1]], points[:, self.row[: self.start[-1]]])
@@ -45,7 +46,7 @@ def empty_grid(dimensions: int) -> PointGrid:
     return grid_of(np.zeros((dimensions, 0)), 0, 0)
 
 
-def grid_of(points: NDArray[np.float64], first: int, last: int) -> PointGrid:
+def grid_of(points: Float64, first: int, last: int) -> PointGrid:
     """The grid of the columns [first, last)."""
     count = last - first
     cells = max(1, count // CELL_POINTS)
@@ -60,7 +61,7 @@ def grid_of(points: NDArray[np.float64], first: int, last: int) -> PointGrid:
 
 
 @kernel
-def bounds(points: Any, first: int, last: int) -> tuple[Any, Any]:
+def bounds(points: Float64, first: int, last: int) -> tuple[Float64, Float64]:
     """The least and greatest coordinates in the first two dimensions; NaN does not count, and nothing gives 0."""
     low, high = np.zeros(2), np.zeros(2)
     for d in range(min(2, points.shape[0])):
@@ -75,7 +76,7 @@ def bounds(points: Any, first: int, last: int) -> tuple[Any, Any]:
 
 
 @kernel
-def fill_grid(grid: Any, points: Any, first: int, last: int) -> None:
+def fill_grid(grid: PointGrid, points: Float64, first: int, last: int) -> None:
     """Count, sum up, and put each point at its place."""
     cells = np.empty(last - first, np.int32)
     start = grid.start
@@ -98,13 +99,13 @@ def fill_grid(grid: Any, points: Any, first: int, last: int) -> None:
 
 
 @inlined
-def cell_of(grid: Any, points: Any, column: int) -> int:
-    """-1 where a coordinate is NaN."""
+def cell_of(grid: PointGrid, points: Float64, column: int) -> int:
+    """NONE where a coordinate is NaN."""
     cell = 0
     for d in range(points.shape[0]):
         value = points[d, column]
         if np.isnan(value):
-            return -1
+            return NONE
         if d < 2:
             step = min(int((value - grid.origin[d]) * grid.scale[d]), grid.sides[d] - 1)
             cell = cell * grid.sides[1] + step if d == 1 else step
@@ -112,7 +113,7 @@ def cell_of(grid: Any, points: Any, column: int) -> int:
 
 
 @inlined
-def cell_range(grid: Any, d: int, centre: float, half: float) -> tuple[int, int]:
+def cell_range(grid: PointGrid, d: int, centre: float, half: float) -> tuple[int, int]:
     """The first and last cell along dimension d, of those there are, that can hold a point within `half` of the centre."""
     last_cell = grid.sides[d] - 1
     low = (centre - half - grid.origin[d]) * grid.scale[d]

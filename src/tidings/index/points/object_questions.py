@@ -1,23 +1,20 @@
-"""What is asked of an `ObjectIndex`: kernels over the arrays that `object_index` describes.
+"""What is asked of an `ObjectIndex`: kernels over the arrays that `object_arrays` describes.
 
 Paper: range-topk, section II-B (firstk, miny).
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from tidings._jit import borrowing_kernel, inlined
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.types import Float64
+from tidings.index.points.object_arrays import BLOCKS, FIRST_K_CALLS, MIN_Y_CALLS, ObjectArrays
 
-BLOCKS, OBJECTS, FIRST_K_CALLS, MIN_Y_CALLS = 0, 1, 2, 3
 WEST, EAST = -1, 1
 
 
 @inlined
-def precedes(y: NDArray[np.float64], tie: NDArray[np.float64], one: int, other: int) -> bool:
+def precedes(y: Float64, tie: Float64, one: int, other: int) -> bool:
     """Whether object `one` ranks before `other`; -1 ranks after everything."""
     if one < 0 or other < 0:
         return one >= 0
@@ -25,18 +22,18 @@ def precedes(y: NDArray[np.float64], tie: NDArray[np.float64], one: int, other: 
 
 
 @inlined
-def below(y: NDArray[np.float64], tie: NDArray[np.float64], number: int, height: float, mark: float) -> bool:
+def below(y: Float64, tie: Float64, number: int, height: float, mark: float) -> bool:
     """Whether an object ranks before (height, mark)."""
     return bool(y[number] < height or (y[number] == height and tie[number] < mark))
 
 
 @inlined
-def above(y: NDArray[np.float64], tie: NDArray[np.float64], number: int, height: float, mark: float) -> bool:
+def above(y: Float64, tie: Float64, number: int, height: float, mark: float) -> bool:
     return bool(y[number] > height or (y[number] == height and tie[number] > mark))
 
 
 @borrowing_kernel
-def locate(a: Any, x: float, strictly: bool) -> int:
+def locate(a: ObjectArrays, x: float, strictly: bool) -> int:
     """The last position whose block has low <= x (`strictly`: low < x); 0 if none."""
     order, lows = a.order, a.low
     lo, hi = 0, a.meta[BLOCKS]
@@ -51,7 +48,7 @@ def locate(a: Any, x: float, strictly: bool) -> int:
 
 
 @borrowing_kernel
-def next_position(a: Any, position: int, height: float, mark: float, side: int) -> int:
+def next_position(a: ObjectArrays, position: int, height: float, mark: float, side: int) -> int:
     """The nearest position beyond `position` on `side` whose block holds an object that ranks before (height, mark); -1 if none."""
     y, tie, tree = a.y, a.tie, a.tree
     leaves = len(tree) >> 1
@@ -67,11 +64,11 @@ def next_position(a: Any, position: int, height: float, mark: float, side: int) 
                     node ^= 1
             return node - leaves
         node >>= 1
-    return -1
+    return NONE
 
 
 @borrowing_kernel
-def first_k(a: Any, place: float, height: float, mark: float, side: int, k: int, found: NDArray[np.float64]) -> int:
+def first_k(a: ObjectArrays, place: float, height: float, mark: float, side: int, k: int, found: Float64) -> int:
     """How many objects beside `place` rank before (height, mark), at most k; their x are in `found`, nearest first.
     [range-topk, section II-B, firstk]"""
     a.meta[FIRST_K_CALLS] += 1
@@ -94,7 +91,7 @@ def first_k(a: Any, place: float, height: float, mark: float, side: int, k: int,
 
 
 @borrowing_kernel
-def least_in_block(a: Any, position: int, lo: float, hi: float, height: float, mark: float, best: int) -> int:
+def least_in_block(a: ObjectArrays, position: int, lo: float, hi: float, height: float, mark: float, best: int) -> int:
     x, y, tie = a.x, a.y, a.tie
     block = a.order[position]
     member = a.member[block]
@@ -106,13 +103,13 @@ def least_in_block(a: Any, position: int, lo: float, hi: float, height: float, m
 
 
 @borrowing_kernel
-def min_y(a: Any, lo: float, hi: float, height: float, mark: float) -> int:
+def min_y(a: ObjectArrays, lo: float, hi: float, height: float, mark: float) -> int:
     """The object of least rank after (height, mark) with x in [lo, hi]; -1 if none. [range-topk, section II-B, miny]"""
     a.meta[MIN_Y_CALLS] += 1
     y, tie, tree = a.y, a.tie, a.tree
     leaves = len(tree) >> 1
     first, last = locate(a, lo, True), locate(a, hi, False)
-    best = least_in_block(a, first, lo, hi, height, mark, -1)
+    best = least_in_block(a, first, lo, hi, height, mark, NONE)
     if last > first:
         best = least_in_block(a, last, lo, hi, height, mark, best)
     stack = a.stack
@@ -133,6 +130,7 @@ def min_y(a: Any, lo: float, hi: float, height: float, mark: float) -> int:
             champion = tree[node]
             if not precedes(y, tie, champion, best):
                 continue
+            # A champion that ranks after the mark is its node's answer; one before it hides others, so the node is opened.
             if above(y, tie, champion, height, mark):
                 best = champion
             elif node >= leaves:

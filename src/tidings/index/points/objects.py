@@ -4,20 +4,7 @@
 of least rank in [lo, hi] that ranks after (y, tie). Rank is ascending (y, tie); ties in y are settled by `tie`, which the caller
 gives and which is distinct among objects.
 
-Layout. Objects are numbers of the caller's choice, kept in blocks in x order under a tournament tree.
-
-| array      | shape, dtype   | meaning                                                                                |
-|------------|----------------|----------------------------------------------------------------------------------------|
-| `x`, `y`, `tie` | n, float64 | the object's place, height and tie-break                                              |
-| `block_of` | n, int32       | its block; -1 absent                                                                    |
-| `size`     | b, int32       | members of a block                                                                      |
-| `member`   | b x 32, int32  | object numbers, ascending by x                                                          |
-| `low`      | b, float64     | every member's x >= low; every member of an earlier block has x <= low                  |
-| `order`    | b, int32       | blocks in x order                                                                       |
-| `place`    | b, int32       | the inverse of `order`                                                                  |
-| `tree`     | 2p, int32      | node v's best object is tree[v]; children 2v, 2v + 1; position q's leaf is p + q; -1 none |
-| `stack`    | 64, int64      | room for the nodes that `min_y` has yet to visit                                        |
-| `meta`     | 4, int64       | blocks in use, objects, calls of first_k, calls of min_y                                |
+Objects are numbers of the caller's choice, kept in blocks in x order under a tournament tree: `object_arrays` has the layout.
 
 Cost. An update is O(log n) plus a move inside one block; a full block splits, which rebuilds the tree in O(n / 16), at most once in
 16 inserts. `first_k` is O(k log n). `min_y` is O((c + 1) log n), where c counts objects in [lo, hi] that rank before (y, tie).
@@ -31,37 +18,21 @@ call is O(k log n) in O(n) space. Equal x are allowed (the paper assumes them di
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, inlined, kernel
-from tidings.index.points.object_questions import BLOCKS, FIRST_K_CALLS, MIN_Y_CALLS, OBJECTS, first_k, locate, min_y, precedes
-
-BLOCK = 32
-
-
-class ObjectArrays(NamedTuple):
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    tie: NDArray[np.float64]
-    block_of: NDArray[np.int32]
-    size: NDArray[np.int32]
-    member: NDArray[np.int32]
-    low: NDArray[np.float64]
-    order: NDArray[np.int32]
-    place: NDArray[np.int32]
-    tree: NDArray[np.int32]
-    stack: NDArray[np.int64]
-    meta: NDArray[np.int64]
+from tidings.index.packed.groups import copy_into
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.types import Float64, Int32, Int64
+from tidings.index.points.object_arrays import BLOCK, BLOCKS, FIRST_K_CALLS, MIN_Y_CALLS, OBJECTS, ObjectArrays, allocate
+from tidings.index.points.object_questions import first_k, locate, min_y, precedes
 
 
 class ObjectIndex:
     """Objects are added with `insert`, moved by `delete` and `insert`; numbers are small non-negative integers."""
 
     def __init__(self, capacity: int = 64) -> None:
-        self.arrays = _allocate(max(capacity, 1))
+        self.arrays = allocate(max(capacity, 1))
 
     def __len__(self) -> int:
         return int(self.arrays.meta[OBJECTS])
@@ -76,13 +47,7 @@ class ObjectIndex:
         self.arrays.tie[number] = number if tie is None else tie
         insert_object(self.arrays, number, x, y)
 
-    def insert_many(
-        self,
-        numbers: NDArray[np.int64],
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        tie: NDArray[np.float64] | None = None,
-    ) -> None:
+    def insert_many(self, numbers: Int64, x: Float64, y: Float64, tie: Float64 | None = None) -> None:
         if len(numbers):
             self.reserve(int(numbers.max()) + 1)
             self.arrays.tie[numbers] = numbers if tie is None else tie
@@ -95,13 +60,11 @@ class ObjectIndex:
         """Room for object numbers below `capacity`; kernels that insert rely on it."""
         have = len(self.arrays.x)
         if capacity > have:
-            old, self.arrays = self.arrays, _allocate(max(capacity, 2 * have))
-            for name in ("x", "y", "tie", "block_of", "size", "member", "low", "order", "place", "meta"):
-                source = getattr(old, name)
-                getattr(self.arrays, name)[: len(source)] = source
+            old, self.arrays = self.arrays, allocate(max(capacity, 2 * have))
+            copy_into(old, self.arrays)
             rebuild_tree(self.arrays)
 
-    def retie(self, tie: NDArray[np.float64]) -> None:
+    def retie(self, tie: Float64) -> None:
         """New tie-breaks for objects 0, 1, ..., in the same order as the old ones: nothing else changes."""
         self.arrays.tie[: len(tie)] = tie
 
@@ -161,35 +124,14 @@ class ObjectIndex:
             assert a.tree[node] == _least_of(a, [n for n in a.tree[2 * node : 2 * node + 2] if n >= 0])
 
 
-def _allocate(capacity: int) -> ObjectArrays:
-    blocks = capacity // 8 + 2
-    leaves = 1 << (blocks - 1).bit_length()
-    meta = np.zeros(4, np.int64)
-    meta[BLOCKS] = 1
-    return ObjectArrays(
-        x=np.zeros(capacity),
-        y=np.zeros(capacity),
-        tie=np.zeros(capacity),
-        block_of=np.full(capacity, -1, np.int32),
-        size=np.zeros(blocks, np.int32),
-        member=np.zeros((blocks, BLOCK), np.int32),
-        low=np.full(blocks, -np.inf),
-        order=np.zeros(blocks, np.int32),
-        place=np.zeros(blocks, np.int32),
-        tree=np.full(2 * leaves, -1, np.int32),
-        stack=np.zeros(64, np.int64),
-        meta=meta,
-    )
-
-
-def _least_of(a: ObjectArrays, members: NDArray[np.int32] | list[int]) -> int:
-    return min((int(n) for n in members), key=lambda n: (a.y[n], a.tie[n]), default=-1)
+def _least_of(a: ObjectArrays, members: Int32 | list[int]) -> int:
+    return min((int(n) for n in members), key=lambda n: (a.y[n], a.tie[n]), default=NONE)
 
 
 @inlined
 def best_member(a: ObjectArrays, block: int) -> int:
     y, tie, member = a.y, a.tie, a.member[block]
-    best = -1
+    best = NONE
     for j in range(a.size[block]):
         if precedes(y, tie, member[j], best):
             best = member[j]
@@ -213,7 +155,7 @@ def raise_winner(a: ObjectArrays, position: int) -> None:
 def rebuild_tree(a: ObjectArrays) -> None:
     y, tie, tree = a.y, a.tie, a.tree
     leaves = len(tree) >> 1
-    tree[:] = -1
+    tree[:] = NONE
     for position in range(a.meta[BLOCKS]):
         tree[leaves + position] = best_member(a, a.order[position])
     for node in range(leaves - 1, 0, -1):
@@ -256,7 +198,7 @@ def refill_blocks(a: ObjectArrays) -> None:
 
 
 @kernel
-def fill_blocks(a: ObjectArrays, numbers: NDArray[np.int32]) -> None:
+def fill_blocks(a: ObjectArrays, numbers: Int32) -> None:
     """Blocks of 16 from objects given in x order."""
     half = BLOCK // 2
     a.size[:] = 0
@@ -295,7 +237,7 @@ def insert_object(a: ObjectArrays, number: int, x: float, y: float) -> None:
 
 
 @kernel
-def insert_objects(a: ObjectArrays, numbers: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+def insert_objects(a: ObjectArrays, numbers: Int64, x: Float64, y: Float64) -> None:
     if a.meta[OBJECTS]:
         for i in range(len(numbers)):
             insert_object(a, numbers[i], x[i], y[i])
@@ -316,6 +258,6 @@ def delete_object(a: ObjectArrays, number: int) -> None:
     a.size[block] -= 1
     for q in range(j, a.size[block]):
         a.member[block, q] = a.member[block, q + 1]
-    a.block_of[number] = -1
+    a.block_of[number] = NONE
     a.meta[OBJECTS] -= 1
     raise_winner(a, a.place[block])

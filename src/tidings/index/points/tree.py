@@ -1,25 +1,7 @@
 """Points in a few dimensions, coming and going: the tight box around those inside a box, one least along an axis, and a report.
 
 A k-d tree with tight bounding boxes. Every question is a box, closed, whose ends may be infinite, as may be the points'; the
-questions' kernels are in `point_questions`.
-
-| array    | shape, dtype       | meaning                                                                                   |
-|----------|--------------------|-------------------------------------------------------------------------------------------|
-| `child`  | nodes, int32       | the children are child and child + 1; -1 at a leaf. Node 0 is the root                     |
-| `parent` | nodes, int32       | -1 at the root                                                                             |
-| `cut`    | nodes, float64     | an insert goes to the first child if its coordinate on axis (depth modulo d) is <= cut     |
-| `box`    | nodes x 2 x d, float64 | the tight box of the points below; (inf, -inf) when there are none                     |
-| `block`  | nodes, int32       | a leaf's block; -1 at inner nodes and at the leaves of a sketch, which stand for their box |
-| `size`   | blocks, int32      | points of a block                                                                          |
-| `point`  | blocks x d x 64, float64 | coordinates, so that a box is tested against a whole leaf at once                    |
-| `number` | blocks x 64, int32 | the caller's numbers                                                                       |
-| `home`   | numbers, int32     | a number's leaf node; -1 absent                                                            |
-| `edge`   | 2 x d x 64, float64 | of a frontier: its leaves' boxes; (inf, -inf) where there is no leaf                      |
-| `stack`  | int32              | room for the nodes that a question has yet to visit                                        |
-| `meta`   | 5, int64           | nodes in use, blocks in use, points, questions asked, leaves of a frontier or TREE         |
-
-A *frontier* is at most FRONTIER leaves of another tree, those that meet a box, as nodes 1, 2, ... over the other's blocks. Whoever
-asks many questions inside that box asks the frontier, which lies in the cache and tests its leaves all at once.
+questions' kernels are in `tree_questions`, the layout is in `tree_arrays`.
 
 The cut only steers inserts: answers rest on the boxes, so equal points may lie on both sides and a leaf of equal points splits too.
 
@@ -32,32 +14,16 @@ Paper: range-topk, section II-B, snap. Deviation: the paper asks for O(log m) fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
-from tidings.index.points import tree_questions as point_questions
-from tidings.index.points.tree_questions import BLOCKS, FRONTIER, LEAF, NODES, POINTS, QUESTIONS, TREE
-
-DEEPEST = 60
-
-
-class TreeArrays(NamedTuple):
-    child: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    cut: NDArray[np.float64]
-    box: NDArray[np.float64]
-    block: NDArray[np.int32]
-    size: NDArray[np.int32]
-    point: NDArray[np.float64]
-    number: NDArray[np.int32]
-    home: NDArray[np.int32]
-    edge: NDArray[np.float64]
-    stack: NDArray[np.int32]
-    meta: NDArray[np.int64]
+from tidings.index.packed.groups import copy_into
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.types import Float64, Int32, Int64
+from tidings.index.points import tree_questions
+from tidings.index.points.tree_arrays import BLOCKS, DEEPEST, LEAF, NODES, POINTS, QUESTIONS, TreeArrays, allocate
 
 
 class PointTree:
@@ -73,7 +39,7 @@ class PointTree:
         return number < len(self.arrays.home) and bool(self.arrays.home[number] >= 0)
 
     @classmethod
-    def build(cls, numbers: NDArray[np.int32], points: NDArray[np.float64]) -> Self:
+    def build(cls, numbers: Int32, points: Float64) -> Self:
         """A balanced tree of `points` (m x d)."""
         tree = cls(points.shape[1])
         tree._rebuild(np.asarray(numbers, np.int32), np.ascontiguousarray(points, np.float64))
@@ -90,7 +56,7 @@ class PointTree:
         if len(self) > LEAF and len(self) < self._built // 4:
             self._rebuild(*self.points())
 
-    def points(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def points(self) -> tuple[Int32, Float64]:
         """All numbers and their points, in the tree's order."""
         a = self.arrays
         held = np.arange(LEAF) < a.size[: a.meta[BLOCKS], None]
@@ -99,27 +65,27 @@ class PointTree:
     def snap(self, lo: tuple[float, ...], hi: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
         """The smallest box around the points inside [lo, hi]; None if there is none."""
         box = np.empty((2, self.dimensions))
-        if not point_questions.snap(self.arrays, np.array([lo, hi], np.float64), box):
+        if not tree_questions.snap(self.arrays, np.array([lo, hi], np.float64), box):
             return None
         return tuple(map(float, box[0])), tuple(map(float, box[1]))
 
-    def report(self, lo: tuple[float, ...], hi: tuple[float, ...]) -> NDArray[np.int32]:
+    def report(self, lo: tuple[float, ...], hi: tuple[float, ...]) -> Int32:
         """Numbers of the points inside [lo, hi], in any order."""
-        return point_questions.report(self.arrays, np.array([lo, hi], np.float64))
+        return tree_questions.report(self.arrays, np.array([lo, hi], np.float64))
 
     def least(self, lo: tuple[float, ...], hi: tuple[float, ...], axis: int) -> int:
         """The number inside [lo, hi] of least coordinate on `axis`, ties by least number; -1 if none."""
-        return int(point_questions.least(self.arrays, np.array([lo, hi], np.float64), axis))
+        return int(tree_questions.least(self.arrays, np.array([lo, hi], np.float64), axis))
 
     def _reserve(self, number: int) -> None:
         a = self.arrays
         nodes, blocks, numbers = len(a.parent), len(a.size), len(a.home)
         if a.meta[NODES] + 2 > nodes or a.meta[BLOCKS] + 1 > blocks or number >= numbers:
             wide = allocate(self.dimensions, 2 * nodes, 2 * blocks, max(2 * numbers, number + 1))
-            copy_arrays(a, wide)
+            copy_into(a, wide)
             self.arrays = wide
 
-    def _rebuild(self, numbers: NDArray[np.int32], points: NDArray[np.float64]) -> None:
+    def _rebuild(self, numbers: Int32, points: Float64) -> None:
         blocks = max(1, (2 * len(numbers)) // LEAF * 2)
         highest = int(numbers.max()) + 1 if len(numbers) else 1
         self.arrays = allocate(self.dimensions, 2 * blocks + 4, blocks + 2, max(highest, len(self.arrays.home)))
@@ -142,7 +108,7 @@ class PointTree:
             block = a.block[node]
             if block >= 0:
                 below = above = a.point[block, :, : a.size[block]].T
-                assert a.child[node] == -1
+                assert a.child[node] == NONE
                 assert (a.home[a.number[block, : a.size[block]]] == node).all()
                 seen += len(below)
             else:
@@ -154,42 +120,8 @@ class PointTree:
         assert seen == a.meta[POINTS] == (a.home >= 0).sum()
 
 
-def copy_arrays(narrow: Iterable[NDArray[Any]], wide: Iterable[NDArray[Any]]) -> None:
-    """Copy arrays into the beginnings of longer ones, pair by pair."""
-    for old, new in zip(narrow, wide, strict=True):
-        new[: len(old)] = old
-
-
-def allocate(dimensions: int, nodes: int, blocks: int, numbers: int) -> TreeArrays:
-    meta = np.array([1, 1, 0, 0, TREE])
-    block = np.full(nodes, -1, np.int32)
-    block[0] = 0
-    box = np.full((nodes, 2, dimensions), np.inf)
-    box[:, 1] = -np.inf
-    return TreeArrays(
-        child=np.full(nodes, -1, np.int32),
-        parent=np.full(nodes, -1, np.int32),
-        cut=np.zeros(nodes),
-        box=box,
-        block=block,
-        size=np.zeros(blocks, np.int32),
-        point=np.zeros((blocks, dimensions, LEAF)),
-        number=np.zeros((blocks, LEAF), np.int32),
-        home=np.full(numbers, -1, np.int32),
-        edge=np.zeros((2, dimensions, FRONTIER)),
-        stack=np.zeros(2 * DEEPEST + 8, np.int32),
-        meta=meta,
-    )
-
-
-def frontier(a: TreeArrays) -> TreeArrays:
-    """An empty frontier over the tree's blocks, for `gather` to fill."""
-    leaves = allocate(a.box.shape[2], FRONTIER + 1, 0, 0)
-    return leaves._replace(size=a.size, point=a.point, number=a.number, home=a.home)
-
-
 @kernel
-def select(index: NDArray[np.int64], key: NDArray[np.float64], start: int, stop: int, middle: int) -> None:
+def select(index: Int64, key: Float64, start: int, stop: int, middle: int) -> None:
     """Permute index[start:stop] so that index[middle] has its sorted place by key, smaller ones before it."""
     while stop - start > 1:
         pivot = key[index[(start + stop) >> 1]]
@@ -212,7 +144,7 @@ def select(index: NDArray[np.int64], key: NDArray[np.float64], start: int, stop:
 
 
 @kernel
-def build_tree(a: TreeArrays, numbers: NDArray[np.int32], points: NDArray[np.float64]) -> None:
+def build_tree(a: TreeArrays, numbers: Int32, points: Float64) -> None:
     """Halve by the median along alternating axes until three quarters of a leaf are left."""
     dimensions = points.shape[1]
     index = np.arange(len(numbers))
@@ -248,20 +180,20 @@ def build_tree(a: TreeArrays, numbers: NDArray[np.int32], points: NDArray[np.flo
 def bear_children(a: TreeArrays, node: int) -> None:
     fresh = a.meta[NODES]
     a.meta[NODES] += 2
-    a.block[node] = -1
+    a.block[node] = NONE
     a.child[node] = fresh
     a.parent[fresh], a.parent[fresh + 1] = node, node
 
 
 @kernel
-def stretch(a: TreeArrays, node: int, point: NDArray[np.float64]) -> None:
+def stretch(a: TreeArrays, node: int, point: Float64) -> None:
     for d in range(len(point)):
         a.box[node, 0, d] = min(a.box[node, 0, d], point[d])
         a.box[node, 1, d] = max(a.box[node, 1, d], point[d])
 
 
 @kernel
-def place_point(a: TreeArrays, leaf: int, number: int, point: NDArray[np.float64]) -> None:
+def place_point(a: TreeArrays, leaf: int, number: int, point: Float64) -> None:
     block = a.block[leaf]
     a.point[block, :, a.size[block]] = point
     a.number[block, a.size[block]] = number
@@ -270,7 +202,7 @@ def place_point(a: TreeArrays, leaf: int, number: int, point: NDArray[np.float64
 
 
 @kernel
-def insert_point(a: TreeArrays, number: int, point: NDArray[np.float64]) -> int:
+def insert_point(a: TreeArrays, number: int, point: Float64) -> int:
     """The depth of the leaf that took it."""
     node, depth = 0, 0
     while True:
@@ -316,7 +248,7 @@ def delete_point(a: TreeArrays, number: int) -> None:
     a.number[block, j] = a.number[block, last]
     a.point[block, :, j] = a.point[block, :, last]
     a.size[block] = last
-    a.home[number] = -1
+    a.home[number] = NONE
     a.meta[POINTS] -= 1
     a.box[node, 0] = np.inf
     a.box[node, 1] = -np.inf

@@ -1,4 +1,4 @@
-"""What is asked of a `PointTree` or of a frontier: kernels over the arrays that `point_tree` describes.
+"""What is asked of a `PointTree` or of a frontier: kernels over the arrays that `tree_arrays` describes.
 
 A leaf is tested whole: a mask of its 64 points that lie in the box. So are the at most 64 leaves of a frontier.
 
@@ -7,22 +7,20 @@ Paper: range-topk, section II-B, snap, and section III-B, what the greedy merge 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, inlined, kernel
+from tidings.index.packed.sentinels import NONE
 from tidings.index.packed.simd import overlap64, trailing_zeros
+from tidings.index.packed.types import Float64, Int32
+from tidings.index.points.tree_arrays import FRONTIER, LEAF, LEAVES, QUESTIONS, TREE, TreeArrays
 
-LEAF = 64
-FRONTIER = 64
-NODES, BLOCKS, POINTS, QUESTIONS, LEAVES = 0, 1, 2, 3, 4
-TREE = -1
+Box = Float64
+"""2 x d, the lower and the upper ends; `boxes` are nodes x 2 x d."""
 
 
 @inlined
-def apart(boxes: Any, node: int, box: Any) -> bool:
+def apart(boxes: Box, node: int, box: Box) -> bool:
     result = False
     for d in range(box.shape[1]):
         result |= boxes[node, 0, d] > box[1, d] or boxes[node, 1, d] < box[0, d]
@@ -30,7 +28,7 @@ def apart(boxes: Any, node: int, box: Any) -> bool:
 
 
 @inlined
-def within(boxes: Any, node: int, box: Any) -> bool:
+def within(boxes: Box, node: int, box: Box) -> bool:
     result = True
     for d in range(box.shape[1]):
         result &= boxes[node, 0, d] >= box[0, d] and boxes[node, 1, d] <= box[1, d]
@@ -38,7 +36,7 @@ def within(boxes: Any, node: int, box: Any) -> bool:
 
 
 @inlined
-def covered(boxes: Any, node: int, box: Any, cover: Any) -> bool:
+def covered(boxes: Box, node: int, box: Box, cover: Box) -> bool:
     """Whether the node's box, as far as it lies in `box`, lies in `cover`."""
     result = True
     for d in range(box.shape[1]):
@@ -47,7 +45,7 @@ def covered(boxes: Any, node: int, box: Any, cover: Any) -> bool:
 
 
 @inlined
-def inside(a: Any, block: Any, box: Any) -> Any:
+def inside(a: TreeArrays, block: int, box: Box) -> np.uint64:
     """The mask of the block's points that lie in `box`."""
     size = a.size[block]
     if size == 0:
@@ -59,7 +57,7 @@ def inside(a: Any, block: Any, box: Any) -> Any:
 
 
 @inlined
-def meeting(a: Any, box: Any) -> Any:
+def meeting(a: TreeArrays, box: Box) -> np.uint64:
     """The mask of a frontier's leaves that meet `box`."""
     mask = ~np.uint64(0)
     for d in range(box.shape[1]):
@@ -68,7 +66,7 @@ def meeting(a: Any, box: Any) -> Any:
 
 
 @borrowing_kernel
-def snap(a: Any, box: Any, tight: Any) -> bool:
+def snap(a: TreeArrays, box: Box, tight: Box) -> bool:
     """Whether any point lies in `box` (2 x d); `tight` becomes the smallest box around those. [range-topk, section II-B, snap]"""
     a.meta[QUESTIONS] += 1
     for d in range(box.shape[1]):
@@ -97,7 +95,7 @@ def snap(a: Any, box: Any, tight: Any) -> bool:
 
 
 @inlined
-def snap_leaf(a: Any, node: int, box: Any, tight: Any) -> None:
+def snap_leaf(a: TreeArrays, node: int, box: Box, tight: Box) -> None:
     """Stretch `tight` around what lies in `box` of a leaf, of a node inside it, or of a sketch's leaf, which stands for its box."""
     block = a.block[node]
     if block < 0 or within(a.box, node, box):
@@ -115,7 +113,7 @@ def snap_leaf(a: Any, node: int, box: Any, tight: Any) -> None:
 
 
 @borrowing_kernel
-def vacant(a: Any, box: Any) -> bool:
+def vacant(a: TreeArrays, box: Box) -> bool:
     """Whether no point lies in `box`."""
     for d in range(box.shape[1]):
         if box[0, d] > box[1, d]:
@@ -148,13 +146,14 @@ def vacant(a: Any, box: Any) -> bool:
 
 
 @kernel
-def crowded(a: Any, box: Any, one: Any, other: Any) -> bool:
+def crowded(a: TreeArrays, box: Box, one: Box, other: Box) -> bool:
     """Whether `box` holds a point in neither of `one` and `other`, boxes inside it. True, unasked, if these two are not apart on
     the first axis."""
     a.meta[QUESTIONS] += 1
     west, east = (one, other) if one[1, 0] < other[0, 0] else (other, one)
     if west[1, 0] >= east[0, 0]:
         return True
+    # What is neither is cut into boxes: between the two, then beside each of them, axis by axis. Any point there is enough.
     part = box.copy()
     part[0, 0], part[1, 0] = np.nextafter(west[1, 0], np.inf), np.nextafter(east[0, 0], -np.inf)
     if not vacant(a, part):
@@ -174,7 +173,7 @@ def crowded(a: Any, box: Any, one: Any, other: Any) -> bool:
 
 
 @kernel
-def report(a: Any, box: Any) -> NDArray[np.int32]:
+def report(a: TreeArrays, box: Box) -> Int32:
     """The numbers of a tree's points in `box`."""
     found = np.empty(LEAF, np.int32)
     count, depth = 0, 1
@@ -203,7 +202,7 @@ def report(a: Any, box: Any) -> NDArray[np.int32]:
 
 
 @borrowing_kernel
-def gather(a: Any, box: Any, leaves: Any) -> bool:
+def gather(a: TreeArrays, box: Box, leaves: TreeArrays) -> bool:
     """Make `leaves` the frontier of `box`; False, and it is void, if that has more than FRONTIER leaves."""
     count, depth, stack = 0, 1, a.stack
     stack[0] = 0
@@ -229,10 +228,10 @@ def gather(a: Any, box: Any, leaves: Any) -> bool:
 
 
 @borrowing_kernel
-def least(a: Any, box: Any, axis: int) -> int:
+def least(a: TreeArrays, box: Box, axis: int) -> int:
     """The number in `box` of least coordinate on `axis`, ties by least number; -1 if none."""
     a.meta[QUESTIONS] += 1
-    best, bound, depth, stack = -1, np.inf, 1, a.stack
+    best, bound, depth, stack = NONE, np.inf, 1, a.stack
     stack[0] = 0
     while depth:
         depth -= 1

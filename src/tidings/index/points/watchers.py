@@ -1,7 +1,7 @@
 """Watchers as points of the subscription space: (l, r) for a range [l, r], (l, r, c) for a range with a second, one-sided one.
 
 An object at x lies in the range of the watchers in the quadrant l <= x <= r. `snap` and `report` are the tree's, and its layout and
-cost those of `point_tree`. `sketch(limit)` is the cover of all watchers by at most `limit` rectangles, with which Paint-Sparse
+cost those of `tree`. `sketch(limit)` is the cover of all watchers by at most `limit` rectangles, with which Paint-Sparse
 can work in place of the watchers themselves: it answers as if every point of the cover were a watcher.
 
 Paper: range-topk, section II-B (snap) and the remark that closes section III-B (sketch).
@@ -13,8 +13,9 @@ import heapq
 
 import numpy as np
 
+from tidings.index.packed.sentinels import NONE
 from tidings.index.points.tree import PointTree
-from tidings.index.points.tree_questions import NODES
+from tidings.index.points.tree_arrays import NODES
 
 
 class WatchIndex(PointTree):
@@ -46,11 +47,11 @@ class WatchIndex(PointTree):
         meta = a.meta.copy()
         meta[NODES] = len(nodes)
         top.arrays = a._replace(
-            child=np.array([rename.get(int(a.child[node]), -1) for node in nodes], np.int32),
-            parent=np.array([rename.get(int(a.parent[node]), -1) for node in nodes], np.int32),
+            child=np.array([rename.get(int(a.child[node]), NONE) for node in nodes], np.int32),
+            parent=np.array([rename.get(int(a.parent[node]), NONE) for node in nodes], np.int32),
             cut=a.cut[nodes],
             box=a.box[nodes],
-            block=np.full(len(nodes), -1, np.int32),
+            block=np.full(len(nodes), NONE, np.int32),
             meta=meta,
         )
         return top

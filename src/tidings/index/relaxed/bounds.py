@@ -22,27 +22,36 @@ rounded below one; the second, a difference, is raised by more than its rounding
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.types import Float32, Float64, Int16, Int32, Int64, Uint64
 from tidings.index.relaxed.terms import WORDS, Alternatives, Terms
 from tidings.model.columns.arrays import IN, NOT_IN, NULL
 from tidings.rank.aggregates import SUM
 
 FANOUT = 64
 BANDS = 16
-Float32 = NDArray[np.float32]
-Float64 = NDArray[np.float64]
 SLACK = 1e-12
 _ALIKE = np.iinfo(np.int16).max + 1
-Summary = tuple[NDArray[np.int64], Float32, Float32, Float64, Float64, Float64, Float64, NDArray[np.int32]]
-"""offset, low, high, gain, null, common, cap, least"""
 
 
-def clause_order(terms: Terms, dimensions: int) -> NDArray[np.int64]:
+class Summary(NamedTuple):
+    offset: Int64
+    low: Float32
+    high: Float32
+    gain: Float64
+    null: Float64
+    common: Float64
+    cap: Float64
+    least: Int32
+
+
+def clause_order(terms: Terms, dimensions: int) -> Int64:
     """Clauses by total weight in bands; in a band those with the same dimensions by place in space, the rest by narrowest range."""
-    start, dim = terms[0], terms[1]
+    start, dim = terms.start, terms.dim
     n = len(start) - 1
     # Equal totals keep their order, by owner as a rule: then the bands also cut ties.
     band = np.empty(n, np.int64)
@@ -59,13 +68,13 @@ def clause_order(terms: Terms, dimensions: int) -> NDArray[np.int64]:
     return order
 
 
-def _groups(terms: Terms, band: NDArray[np.int64], signature: NDArray[np.uint64]) -> tuple[NDArray[np.int64], Float64]:
+def _groups(terms: Terms, band: Int64, signature: Uint64) -> tuple[Int64, Float64]:
     """Which clauses to keep together, and in which order: (group, place).
 
     Clauses of one band, signature and number of terms, if they fill a block, are a group of their own, numbered from _ALIKE on; all
     others go by the dimension in which they are narrowest, and by their place there.
     """
-    start, dim = terms[0], terms[1].astype(np.int64)
+    start, dim = terms.start, terms.dim.astype(np.int64)
     alike = np.stack([band.astype(np.uint64), signature, np.diff(start).astype(np.uint64)])
     _, kind, count = np.unique(alike, axis=1, return_inverse=True, return_counts=True)
     kind = kind.reshape(-1)
@@ -81,20 +90,20 @@ def _groups(terms: Terms, band: NDArray[np.int64], signature: NDArray[np.uint64]
 
 def totals(terms: Terms) -> Float64:
     """The sum of a clause's positive weights, each dimension once, added by ascending dimension."""
-    result = np.zeros(len(terms[0]) - 1)
-    add_totals(terms[0], terms[1], terms[5], result)
+    result = np.zeros(len(terms.start) - 1)
+    add_totals(terms.start, terms.dim, terms.weight, result)
     return result
 
 
 @kernel
-def add_totals(start: NDArray[np.int64], dim: NDArray[np.int16], weight: Float64, result: Float64) -> None:
+def add_totals(start: Int64, dim: Int16, weight: Float64, result: Float64) -> None:
     for clause in range(result.size):
         for term in range(start[clause], start[clause + 1]):
             if term == start[clause] or dim[term] != dim[term - 1]:
                 result[clause] += max(weight[term], 0.0)
 
 
-def _signatures(start: NDArray[np.int64], dim: NDArray[np.int16], dimensions: int) -> NDArray[np.uint64]:
+def _signatures(start: Int64, dim: Int16, dimensions: int) -> Uint64:
     """Equal for clauses with the same list of dimensions; a clause's first dimensions count most."""
     result = np.zeros(len(start) - 1, np.uint64)
     base = np.uint64(dimensions + 3)
@@ -110,7 +119,7 @@ def _signatures(start: NDArray[np.int64], dim: NDArray[np.int16], dimensions: in
 
 def _centres(terms: Terms) -> tuple[Float64, Float64]:
     """(middle, width) of each term, infinite ends cut to the finite range of its dimension, which counts as 1 wide."""
-    _, dim, _, lo, hi = terms[:5]
+    dim, lo, hi = terms.dim, terms.lo, terms.hi
     centre, width = np.zeros(len(lo)), np.zeros(len(lo))
     for dimension in np.unique(dim):
         here = dim == dimension
@@ -122,7 +131,7 @@ def _centres(terms: Terms) -> tuple[Float64, Float64]:
     return centre, width
 
 
-def _by_place(middle: Float64) -> NDArray[np.int64]:
+def _by_place(middle: Float64) -> Int64:
     """Rows in the leaf order of a k-d tree that halves the widest column, down to runs of FANOUT rows."""
     rows = np.arange(len(middle))
     todo = [(0, len(rows))]
@@ -138,7 +147,7 @@ def _by_place(middle: Float64) -> NDArray[np.int64]:
     return rows
 
 
-def summarise(terms: Terms, owner: NDArray[np.int32], dimensions: int) -> Summary:
+def summarise(terms: Terms, owner: Int32, dimensions: int) -> Summary:
     n = len(owner)
     sizes = [_padded(-(-n // FANOUT))]
     while sizes[-1] > FANOUT:
@@ -147,10 +156,10 @@ def summarise(terms: Terms, owner: NDArray[np.int32], dimensions: int) -> Summar
     shape = (dimensions + 2, int(offset[-1]))
     low, high = np.full(shape, np.nan, np.float32), np.full(shape, np.nan, np.float32)
     gain, cap = np.full(shape, -np.inf), np.zeros(shape[1])
-    null = np.full(shape if np.any(terms[2] == NULL) else (0, 0), -np.inf)
+    null = np.full(shape if np.any(terms.kind == NULL) else (0, 0), -np.inf)
     common = np.full(shape, np.inf)
     least = np.full(shape[1], np.iinfo(np.int32).max, np.int32)
-    summary = (offset, low, high, gain, null, common, cap, least)
+    summary = Summary(offset, low, high, gain, null, common, cap, least)
     summarise_clauses(terms, owner, totals(terms), summary)
     summarise_levels(summary)
     return summary
@@ -161,9 +170,10 @@ def _padded(entries: int) -> int:
 
 
 @kernel
-def summarise_clauses(terms: Terms, owner: NDArray[np.int32], total: Float64, summary: Summary) -> None:
-    start, dims, kinds, lo, hi, weight, pool, _, _, _ = terms
-    _, low, high, gain, null, common, cap, least = summary
+def summarise_clauses(terms: Terms, owner: Int32, total: Float64, summary: Summary) -> None:
+    start, dims, kinds, lo, hi, weight, pool = terms.start, terms.dim, terms.kind, terms.lo, terms.hi, terms.weight, terms.pool
+    low, high, gain, null = summary.low, summary.high, summary.gain, summary.null
+    common, cap, least = summary.common, summary.cap, summary.least
     having = np.zeros(common.shape, np.uint8)
     for clause in range(owner.size):
         entry = clause // FANOUT
@@ -216,8 +226,8 @@ def summarise_levels(summary: Summary) -> None:
 @kernel
 def bound_block(summary: Summary, at: int, event: Alternatives, aggregate: int, certain: bool, out: Float64) -> None:
     """What the entries at .. at + 63 can score at most, into out[64]; -inf where nothing can hold."""
-    _, low, high, gain, null, common, cap, _ = summary
-    alternatives, lo, hi, chance, _, _ = event
+    low, high, gain, null, common, cap = summary.low, summary.high, summary.gain, summary.null, summary.common, summary.cap
+    alternatives, lo, hi, chance = event.start, event.lo, event.hi, event.chance
     held, lost, surely = np.empty(FANOUT), np.zeros(FANOUT), np.ones(FANOUT)
     out[:] = -np.inf
     for dim in range(low.shape[0]):
@@ -234,6 +244,7 @@ def bound_block(summary: Summary, at: int, event: Alternatives, aggregate: int, 
             add_gain(aggregate, gain[dim, at : at + FANOUT], held, out)
         elif null.size > 0:
             add_gain(aggregate, null[dim, at : at + FANOUT], surely, out)
+    # Chances below 1 may be lost without the dimension being lost, so the second bound needs certain events.
     if certain and aggregate == SUM:
         caps = cap[at : at + FANOUT]
         for lane in range(FANOUT):

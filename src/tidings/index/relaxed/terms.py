@@ -6,7 +6,7 @@ Terms are a clause's predicates with their weights, the box and the words among 
 |----------|----------------|------------------------------------------------------------------------------------------------|
 | `start`  | n + 1, int64   | clause c's terms are [start[c], start[c + 1]), ascending by dimension                          |
 | `dim`    | t, int16       | the dimension; of d range-like ones, d is the place and d + 1 the words                        |
-| `kind`   | t, uint8       | RANGE, IN, NOT_IN, NULL of `model.arrays`, or BOX, WORDS                                       |
+| `kind`   | t, uint8       | RANGE, IN, NOT_IN, NULL of `columns.arrays`, or BOX, WORDS                                       |
 | `lo`, `hi` | t, float64   | as in `ClauseColumns`; BOX: the box's x range                                                  |
 | `weight` | t, float64     | the dimension's weight; equal in all terms of one dimension of a clause                        |
 | `pool`   | -, int32       | category codes                                                                                 |
@@ -28,30 +28,38 @@ A dimension of weight w that holds for alternatives of total chance c contribute
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.types import Float64, Int16, Int32, Int64, Uint8
 from tidings.model.columns.arrays import IN, NOT_IN, NULL, RANGE, ClauseColumns
 from tidings.rank.aggregates import start, take_in
 
 BOX, WORDS = 4, 5
-Float64 = NDArray[np.float64]
-Terms = tuple[
-    NDArray[np.int64],
-    NDArray[np.int16],
-    NDArray[np.uint8],
-    Float64,
-    Float64,
-    Float64,
-    NDArray[np.int32],
-    Float64,
-    NDArray[np.int64],
-    NDArray[np.int32],
-]
-"""start, dim, kind, lo, hi, weight, pool, box, word_start, word"""
-Alternatives = tuple[NDArray[np.int64], Float64, Float64, Float64, Float64, NDArray[np.int32]]
-"""start, lo, hi, chance, box, word"""
+
+
+class Terms(NamedTuple):
+    start: Int64
+    dim: Int16
+    kind: Uint8
+    lo: Float64
+    hi: Float64
+    weight: Float64
+    pool: Int32
+    box: Float64
+    word_start: Int64
+    word: Int32
+
+
+class Alternatives(NamedTuple):
+    start: Int64
+    lo: Float64
+    hi: Float64
+    chance: Float64
+    box: Float64
+    word: Int32
 
 
 def terms_of(clauses: ClauseColumns, weight: Float64, box_weight: Float64, word_weight: Float64, dimensions: int) -> Terms:
@@ -68,7 +76,7 @@ def terms_of(clauses: ClauseColumns, weight: Float64, box_weight: Float64, word_
     hi = np.concatenate([clauses.pred_hi, clauses.box[boxed, 2], nothing])
     weights = np.concatenate([weight, box_weight[boxed], word_weight[worded]])
     begin = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(clauses)))]).astype(np.int64)
-    return (
+    return Terms(
         begin,
         dim[order].astype(np.int16),
         kind[order].astype(np.uint8),
@@ -85,8 +93,8 @@ def terms_of(clauses: ClauseColumns, weight: Float64, box_weight: Float64, word_
 @kernel
 def holds(terms: Terms, clause: int, term: int, event: Alternatives, alternative: int) -> bool:
     """Whether a term holds for one alternative of its dimension. (NULL holds for none: it wants the dimension to be missing.)"""
-    _, _, kinds, lo, hi, _, pool, box, word_start, word = terms
-    low, high = event[1][alternative], event[2][alternative]
+    kinds, lo, hi, pool, box, word_start, word = terms.kind, terms.lo, terms.hi, terms.pool, terms.box, terms.word_start, terms.word
+    low, high = event.lo[alternative], event.hi[alternative]
     kind = kinds[term]
     if kind == RANGE:
         return bool(lo[term] <= high and low <= hi[term])
@@ -95,10 +103,10 @@ def holds(terms: Terms, clause: int, term: int, event: Alternatives, alternative
         at = np.searchsorted(codes, low)
         return bool((at < codes.size and codes[at] == low) == (kind == IN))
     if kind == BOX:
-        mine, its = box[clause], event[4]
+        mine, its = box[clause], event.box
         return bool(mine[0] <= its[2] and its[0] <= mine[2] and mine[1] <= its[3] and its[1] <= mine[3])
     if kind == WORDS:
-        words = event[5]
+        words = event.word
         for wanted in word[word_start[clause] : word_start[clause + 1]]:
             at = np.searchsorted(words, wanted)
             if at == words.size or words[at] != wanted:
@@ -110,8 +118,8 @@ def holds(terms: Terms, clause: int, term: int, event: Alternatives, alternative
 @kernel
 def clause_score(terms: Terms, clause: int, event: Alternatives, aggregate: int) -> tuple[bool, float]:
     """(whether a dimension holds, the score)"""
-    first_term, dims, kinds, _, _, weight, _, _, _, _ = terms
-    alternatives, _, _, chance, _, _ = event
+    first_term, dims, kinds, weight = terms.start, terms.dim, terms.kind, terms.weight
+    alternatives, chance = event.start, event.chance
     score, matched = start(aggregate), False
     term, end = first_term[clause], first_term[clause + 1]
     while term < end:
@@ -138,7 +146,7 @@ def clause_score(terms: Terms, clause: int, event: Alternatives, aggregate: int)
 
 
 @kernel
-def plain_event(values: Float64, box: Float64, word: NDArray[np.int32]) -> Alternatives:
+def plain_event(values: Float64, box: Float64, word: Int32) -> Alternatives:
     """The alternatives of an event row of `EventColumns`."""
     first = np.zeros(values.size + 1, np.int64)
     lo = np.empty(values.size)
@@ -149,13 +157,13 @@ def plain_event(values: Float64, box: Float64, word: NDArray[np.int32]) -> Alter
     place = first[values.size - 2]
     if first[values.size - 1] > place:
         lo[place], hi[place] = box[0], box[2]
-    return first, lo, hi, np.ones(values.size), box, word
+    return Alternatives(first, lo, hi, np.ones(values.size), box, word)
 
 
 @kernel
 def single_ranges(event: Alternatives) -> tuple[Float64, Float64]:
     """(lo, hi) by dimension, of an event with at most one alternative in each; NaN where it is missing."""
-    first, lo, hi, _, _, _ = event
+    first, lo, hi = event.start, event.lo, event.hi
     low, high = np.full(first.size - 1, np.nan), np.full(first.size - 1, np.nan)
     for dim in range(low.size):
         if first[dim] < first[dim + 1]:

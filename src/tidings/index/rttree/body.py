@@ -17,20 +17,23 @@ small tree; `box` is exactly the union of the children's boxes. The *level* of a
 level is the root's height. [rttree, section 3.1: b = 25, B = 50]
 
 Deviation: a packed level is given a fan-out that spreads its nodes evenly over the tree's height, so the top does not end in two or
-three huge nodes. How the tree changes is in `rt_reshape`.
+three huge nodes. How the tree changes is in `reshape`.
 """
 
 from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
+from tidings.index.packed.groups import copy_into
 from tidings.index.packed.hilbert import extent_of, hilbert_codes
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Float64, Int8, Int32, Int64
 
 LEAST, MOST = 25, 50
 """b and B of the paper."""
@@ -39,15 +42,15 @@ NOWHERE = (math.inf, math.inf, -math.inf, -math.inf)
 
 
 class Body(NamedTuple):
-    state: NDArray[np.int64]
-    child: NDArray[np.int32]
-    degree: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    height: NDArray[np.int8]
-    size: NDArray[np.int32]
-    box: NDArray[np.float64]
-    entry_box: NDArray[np.float64]
-    leaf: NDArray[np.int32]
+    state: Int64
+    child: Int32
+    degree: Int32
+    parent: Int32
+    height: Int8
+    size: Int32
+    box: Float64
+    entry_box: Float64
+    leaf: Int32
 
     @property
     def root(self) -> int:
@@ -66,33 +69,33 @@ class Body(NamedTuple):
 def empty_body() -> Body:
     """A root above one empty leaf."""
     body = _nodes(2, np.empty((0, 4)))
-    body.state[:] = (0, 2, -1)
+    body.state[:] = (0, 2, NONE)
     body.height[:] = (1, 0)
-    body.parent[:] = (-1, 0)
+    body.parent[:] = (NONE, 0)
     body.child[0, 0], body.degree[0] = 1, 1
     return body
 
 
-def _nodes(nodes: int, entry_box: NDArray[np.float64]) -> Body:
+def _nodes(nodes: int, entry_box: Float64) -> Body:
     return Body(
         state=np.zeros(3, np.int64),
-        child=np.full((nodes, MOST + 1), -1, np.int32),
+        child=np.full((nodes, MOST + 1), NONE, np.int32),
         degree=np.zeros(nodes, np.int32),
-        parent=np.full(nodes, -1, np.int32),
+        parent=np.full(nodes, NONE, np.int32),
         height=np.zeros(nodes, np.int8),
         size=np.zeros(nodes, np.int32),
         box=np.tile(np.array(NOWHERE), (nodes, 1)),
         entry_box=entry_box,
-        leaf=np.full(len(entry_box), -1, np.int32),
+        leaf=np.full(len(entry_box), NONE, np.int32),
     )
 
 
-def hilbert_order(box: NDArray[np.float64]) -> NDArray[np.int64]:
+def hilbert_order(box: Float64) -> Int64:
     """The order in which `pack` wants its boxes."""
     return np.argsort(hilbert_codes(box, extent_of(box)), kind="stable")
 
 
-def pack(entry_box: NDArray[np.float64]) -> Body:
+def pack(entry_box: Float64) -> Body:
     """A tree of entries 0..n-1, whose boxes are given in Hilbert order: consecutive entries share a leaf, leaves a parent."""
     if not len(entry_box):
         return empty_body()
@@ -104,7 +107,7 @@ def pack(entry_box: NDArray[np.float64]) -> Body:
         body.height[first_node : first_node + nodes] = height
         pack_level(body, first_node, cut)
         first_child, first_node = first_node, first_node + nodes
-    body.state[:] = (first_node - 1, first_node, -1)
+    body.state[:] = (first_node - 1, first_node, NONE)
     return body
 
 
@@ -120,14 +123,8 @@ def level_sizes(entries: int) -> list[int]:
     return [*sizes, 1]
 
 
-@borrowing_kernel
-def wide(number: Any) -> Any:
-    """A node or entry read from an int32 array, as int64: with one integer type every kernel is compiled once."""
-    return np.int64(number)
-
-
 @kernel
-def pack_level(body: Body, first: int, cut: NDArray[np.int64]) -> None:
+def pack_level(body: Body, first: int, cut: Int64) -> None:
     """Node first + i gets the children cut[i]:cut[i + 1]."""
     for i in range(len(cut) - 1):
         node = first + i
@@ -162,14 +159,14 @@ def detach(body: Body, node: int, child: int) -> None:
 
 
 @borrowing_kernel
-def touch(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+def touch(a: Float64, b: Float64) -> bool:
     """Whether the boxes share a point. All four tests are made: which one fails is hard to guess, and a wrong guess costs more."""
     shared: bool = (a[0] <= b[2]) & (b[0] <= a[2]) & (a[1] <= b[3]) & (b[1] <= a[3])
     return shared
 
 
 @borrowing_kernel
-def enlarge(box: NDArray[np.float64], other: NDArray[np.float64]) -> None:
+def enlarge(box: Float64, other: Float64) -> None:
     box[0] = min(box[0], other[0])
     box[1] = min(box[1], other[1])
     box[2] = max(box[2], other[2])
@@ -177,9 +174,9 @@ def enlarge(box: NDArray[np.float64], other: NDArray[np.float64]) -> None:
 
 
 @kernel
-def child_box(body: Body, node: int, at: int) -> NDArray[np.float64]:
+def child_box(body: Body, node: int, at: int) -> Float64:
     child = body.child[node, at]
-    box: NDArray[np.float64] = body.entry_box[child] if body.height[node] == 0 else body.box[child]
+    box: Float64 = body.entry_box[child] if body.height[node] == 0 else body.box[child]
     return box
 
 
@@ -193,7 +190,7 @@ def refit(body: Body, node: int) -> None:
 
 
 @kernel
-def entries_below(body: Body, node: int) -> NDArray[np.int32]:
+def entries_below(body: Body, node: int) -> Int32:
     """All entries below the node."""
     entries = np.empty(body.size[node], np.int32)
     stack = np.empty((body.height[node] + 1) * (MOST + 1) + 1, np.int32)
@@ -216,9 +213,7 @@ def with_nodes(body: Body, more: int) -> Body:
     if body.state[NODES] + more <= len(body.degree):
         return body
     bigger = _nodes(2 * len(body.degree) + more, body.entry_box)
-    for field in ("child", "degree", "parent", "height", "size", "box"):
-        old: NDArray[Any] = getattr(body, field)
-        getattr(bigger, field)[: len(old)] = old
+    copy_into(body, bigger)
     return bigger._replace(state=body.state, leaf=body.leaf)
 
 
@@ -228,13 +223,13 @@ def with_entries(body: Body, entries: int) -> Body:
         return body
     spare = entries - len(body.leaf) + len(body.leaf) // 2
     box = np.concatenate([body.entry_box, np.empty((spare, 4))])
-    return body._replace(entry_box=box, leaf=np.concatenate([body.leaf, np.full(spare, -1, np.int32)]))
+    return body._replace(entry_box=box, leaf=np.concatenate([body.leaf, np.full(spare, NONE, np.int32)]))
 
 
 def check_body(body: Body) -> None:
     """Every invariant of the header, from the root down."""
     root = body.root
-    assert body.parent[root] == -1
+    assert body.parent[root] == NONE
     assert body.height[root] >= 1
     assert body.size[root] == np.count_nonzero(body.leaf >= 0)
     single_leaf = body.degree[root] == 1 and body.height[root] == 1

@@ -2,7 +2,7 @@
 
 All share one walk: from the root down, into children whose box touches the message's and whose tokens give hope. A message comes
 as its tokens (those that some entry has, and ALWAYS) and as a stamp on each token of the vocabulary that it has, so that asking
-"does the message have this word?" is a read or two (`rt_scratch`). So a token set and a message meet from the smaller side:
+"does the message have this word?" is a read or two (`scratch`). So a token set and a message meet from the smaller side:
 the message's words are looked up at the node, or the entries of a leaf are asked for the words they bring.
 
 `stats` (4, int64) adds up the paper's counters: VISITED nodes whose tokens were looked at, POSTINGS read, VERIFIED entries whose
@@ -17,16 +17,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index.rttree.body import ROOT, Body, touch, wide
+from tidings.index.packed.record import Events
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Float64, Int32, Int64
+from tidings.index.rttree.body import ROOT, Body, touch
 from tidings.index.rttree.policy import ALWAYS, RT, RT_PLUS_PLUS, Entries
 from tidings.index.rttree.scratch import MESSAGE, VISIT, Scratch, hinted, on, put_on, take_off
 from tidings.index.rttree.tokens import Tokens, find, has_any, key_of
 
 VISITED, POSTINGS, VERIFIED, MESSAGES = 0, 1, 2, 3
 FULL_OUT = -1
+"""In place of how many matches `out` holds."""
 FIRST_ROOM = 1 << 16
 """Matches that a call has space for at first; it doubles when they do not fit."""
 WORDS_A_LEAF, POSTINGS_A_WORD, LONG = 4, 8, 50
@@ -40,14 +44,14 @@ class Tree(NamedTuple):
     entries: Entries
     policy: int
     box_first: bool
-    df: NDArray[np.int64]
+    df: Int64
     """Token: entries that have it."""
-    stats: NDArray[np.int64]
+    stats: Int64
 
 
 class Message(NamedTuple):
-    box: NDArray[np.float64]
-    words: NDArray[np.int32]
+    box: Float64
+    words: Int32
     """Its tokens that some entry has."""
     number: int
     """What they are stamped with."""
@@ -55,24 +59,18 @@ class Message(NamedTuple):
 
 @kernel
 def match_messages(
-    tree: Tree,
-    box: NDArray[np.float64],
-    word_start: NDArray[np.int64],
-    word: NDArray[np.int32],
-    first: int,
-    scratch: Scratch,
-    out_event: NDArray[np.int32],
-    out_name: NDArray[np.int32],
+    tree: Tree, events: Events, first: int, last: int, scratch: Scratch, out_event: Int32, out_name: Int32
 ) -> tuple[int, int]:
-    """Match the messages from `first` on until `out` is full: (the message to go on with, matches written)."""
+    """Match the messages [first, last) until `out` is full: (the message to go on with, matches written)."""
     found = 0
-    known = np.empty(len(word) + 1, np.int32)
-    for event in range(first, len(box)):
+    known = np.empty(events.word_start[last] - events.word_start[first] + 1, np.int32)
+    for event in range(first, last):
         scratch.number[MESSAGE] += 1
         number = scratch.number[MESSAGE]
-        has = _stamp_message(word[word_start[event] : word_start[event + 1]], tree.df, number, scratch, known)
+        word = events.word[events.word_start[event] : events.word_start[event + 1]]
+        has = _stamp_message(word, tree.df, number, scratch, known)
         tree.stats[MESSAGES] += 1
-        message = Message(box[event], known[:has], number)
+        message = Message(events.box[event], known[:has], number)
         if tree.policy == RT_PLUS_PLUS:
             end = rt_plus_plus_prune(tree, message, scratch, out_name, found)
         else:
@@ -82,11 +80,11 @@ def match_messages(
             return event, found
         out_event[found:end] = event
         found = end
-    return len(box), found
+    return last, found
 
 
 @borrowing_kernel
-def _stamp_message(words: NDArray[np.int32], df: NDArray[np.int64], number: int, scratch: Scratch, known: NDArray[np.int32]) -> int:
+def _stamp_message(words: Int32, df: Int64, number: int, scratch: Scratch, known: Int32) -> int:
     """Stamp the tokens of a message that some entry has and list them in `known`; returns how many."""
     has = 0
     if len(df) > ALWAYS and df[ALWAYS] > 0:
@@ -102,7 +100,7 @@ def _stamp_message(words: NDArray[np.int32], df: NDArray[np.int64], number: int,
 
 
 @borrowing_kernel
-def rt_tree_filter(tree: Tree, message: Message, scratch: Scratch, out: NDArray[np.int32], found: int) -> int:
+def rt_tree_filter(tree: Tree, message: Message, scratch: Scratch, out: Int32, found: int) -> int:
     """Find the leaves that pass the box and the token filter, and verify their entries. [rttree, Alg. 1]"""
     body, stack = tree.body, scratch.stack
     stack[0], depth = body.state[ROOT], 1
@@ -144,7 +142,7 @@ def _shares_token(tree: Tree, message: Message, scratch: Scratch, node: int) -> 
 
 
 @borrowing_kernel
-def rt_tree_verify(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: NDArray[np.int32], found: int) -> int:
+def rt_tree_verify(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: Int32, found: int) -> int:
     """The leaf's entries that touch the message and whose words it all has. [rttree, Alg. 1, Verify]"""
     body, entries = tree.body, tree.entries
     for at in range(body.degree[leaf]):
@@ -162,7 +160,7 @@ def rt_tree_verify(tree: Tree, message: Message, scratch: Scratch, leaf: int, ou
 
 
 @borrowing_kernel
-def has_all(tokens: NDArray[np.int32], message: Message, scratch: Scratch) -> bool:
+def has_all(tokens: Int32, message: Message, scratch: Scratch) -> bool:
     """Whether the message has them all."""
     for token in tokens:  # noqa: SIM110 - a generator does not compile
         if not on(scratch, token, message.number):
@@ -171,7 +169,7 @@ def has_all(tokens: NDArray[np.int32], message: Message, scratch: Scratch) -> bo
 
 
 @kernel
-def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: NDArray[np.int32], found: int) -> int:
+def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: Int32, found: int) -> int:
     """Walk down the inverted lists, counting each entry's tokens; one whose count is full is an answer. [rttree, Alg. 2 (Fig. 6)]
 
     With `box_first` an entry's own box is tested when it is met first, and one that does not touch the message opens no path.
@@ -191,7 +189,7 @@ def rt_plus_plus_prune(tree: Tree, message: Message, scratch: Scratch, out: NDAr
             child = wide(body.child[node, at])
             if not touch(body.box[child], message.box):
                 continue
-            last, leaves = end, -1
+            last, leaves = end, NONE
             if body.height[child] == 0:
                 found = _read_leaf(tree, message, scratch, child, out, found)
             else:
@@ -223,10 +221,10 @@ def _likely_postings(tree: Tree, message: Message) -> float:
 
 
 @borrowing_kernel
-def touched_leaves(body: Body, box: NDArray[np.float64], node: int, most: int, scratch: Scratch, depth: int) -> int:
-    """Gather the leaves below the node that touch the box: how many, or -1 where there are more than `most`."""
+def touched_leaves(body: Body, box: Float64, node: int, most: int, scratch: Scratch, depth: int) -> int:
+    """Gather the leaves below the node that touch the box: how many, or NONE where there are more than `most`."""
     if most == 0:
-        return -1
+        return NONE
     stack, found, bottom = scratch.stack, 0, depth
     stack[depth], depth = node, depth + 1
     while depth > bottom:
@@ -240,7 +238,7 @@ def touched_leaves(body: Body, box: NDArray[np.float64], node: int, most: int, s
                 stack[depth] = child
                 depth += 1
             elif found == most:
-                return -1
+                return NONE
             else:
                 scratch.leaves[found] = child
                 found += 1
@@ -248,7 +246,7 @@ def touched_leaves(body: Body, box: NDArray[np.float64], node: int, most: int, s
 
 
 @borrowing_kernel
-def _read_leaves(tree: Tree, message: Message, scratch: Scratch, leaves: int, out: NDArray[np.int32], found: int) -> int:
+def _read_leaves(tree: Tree, message: Message, scratch: Scratch, leaves: int, out: Int32, found: int) -> int:
     """The matches in leaves whose lists were not read: by the hint of the first word, the box, then all words."""
     body, entries = tree.body, tree.entries
     for leaf in scratch.leaves[:leaves]:
@@ -267,7 +265,7 @@ def _read_leaves(tree: Tree, message: Message, scratch: Scratch, leaves: int, ou
 
 
 @borrowing_kernel
-def _read_leaf(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: NDArray[np.int32], found: int) -> int:
+def _read_leaf(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: Int32, found: int) -> int:
     """What the lists of a leaf would give, by its few entries: those counted at all levels above, whose other tokens are there."""
     body, entries = tree.body, tree.entries
     above = body.height[body.state[ROOT]] - 1
@@ -290,15 +288,7 @@ def _read_leaf(tree: Tree, message: Message, scratch: Scratch, leaf: int, out: N
 
 @borrowing_kernel
 def _count_lists(
-    tree: Tree,
-    message: Message,
-    scratch: Scratch,
-    node: int,
-    words: NDArray[np.int32],
-    met: NDArray[np.int64],
-    end: int,
-    out: NDArray[np.int32],
-    found: int,
+    tree: Tree, message: Message, scratch: Scratch, node: int, words: Int32, met: Int64, end: int, out: Int32, found: int
 ) -> tuple[int, int]:
     """Count the lists of a node that is no leaf: (matches so far, the end of the tokens wanted below it, which begin at `end`)."""
     body, tokens, entries, box_first, seen = tree.body, tree.tokens, tree.entries, tree.box_first, scratch.seen
@@ -312,6 +302,7 @@ def _count_lists(
         start, length = wide(tokens.start[slot]), tokens.held[slot]
         tree.stats[POSTINGS] += length
         for entry in tokens.posting[start : start + length]:
+            # Only who was counted at each level above is still in the race; whoever stands twice in it is counted once.
             if seen[entry] != level - 1 or (box_first and level == 1 and not touch(body.entry_box[entry], message.box)):
                 continue
             if level == 1:

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.index.packed.clauses import PackedClauses, packed_in_order, packed_part
+from tidings.index.packed.packing import as_events
 from tidings.index.packed.protocol import Matches
 from tidings.index.packed.record import Events, Packed
+from tidings.index.packed.types import Float64, Int32, Int64, Uint8, Uint32
 from tidings.index.rttree.tree import RtTree
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
 from tidings.model.filter.clause import touches
@@ -30,18 +32,14 @@ class Stats(NamedTuple):
 
 
 class RtHome(PackedClauses):
-    def __init__(self, packed: Packed, residue: NDArray[np.uint8], tree: RtTree) -> None:
+    def __init__(self, packed: Packed, residue: Uint8, tree: RtTree) -> None:
         super().__init__(packed, residue)
         self.tree = tree
         self._matches = 0
 
     @classmethod
     def build(
-        cls,
-        clauses: ClauseColumns,
-        rows: NDArray[np.int32] | None = None,
-        score: NDArray[np.float64] | None = None,
-        posted: NDArray[np.int32] | None = None,
+        cls, clauses: ClauseColumns, rows: Int32 | None = None, score: Float64 | None = None, posted: Int32 | None = None
     ) -> Self:
         order = np.arange(len(clauses))
         tree = RtTree("R^t++", "locality")
@@ -62,35 +60,26 @@ class RtHome(PackedClauses):
         x0, y0, x1, y1 = events.box[row].tolist()
         return touches(self.clause(slot).box, (x0, y0, x1, y1))
 
-    def _living(self, events: EventColumns, died: NDArray[np.uint32] | None, snapshot: int) -> Matches:
-        """(event row, slot) of every match of a living clause."""
-        event, slot = self.tree.match_batch(events)
+    def _living(self, events: Events, first: int, last: int, died: Uint32 | None, snapshot: int) -> Matches:
+        """(event row, slot) of every match of a living clause with the events [first, last)."""
+        event, slot = self.tree.match_rows(events, first, last)
         if died is not None and len(died):
             living = died[self.packed.owner[slot]] > snapshot
             event, slot = event[living], slot[living]
         self._matches += len(slot)
         return event, slot
 
-    def match_batch(self, events: EventColumns, died: NDArray[np.uint32] | None = None, snapshot: int = 0) -> Matches:
-        event, slot = self._living(events, died, snapshot)
+    def match_batch(self, events: EventColumns, died: Uint32 | None = None, snapshot: int = 0) -> Matches:
+        event, slot = self._living(as_events(events), 0, len(events), died, snapshot)
         return event, self.packed.row[slot]
 
-    def match_one(self, events: Events, row: int, died: NDArray[np.uint32], snapshot: int) -> NDArray[np.int32]:
-        word = events.word[events.word_start[row] : events.word_start[row + 1]]
-        start = np.array([0, len(word)], np.int64)
-        one = EventColumns(events.value[row : row + 1].copy(), events.box[row : row + 1].copy(), start, word.copy())
-        return self.match_batch(one, died, snapshot)[1]
+    def match_one(self, events: Events, row: int, died: Uint32, snapshot: int) -> Int32:
+        return self.packed.row[self._living(events, row, row + 1, died, snapshot)[1]]
 
     def topk_batch(
-        self,
-        events: EventColumns,
-        k: int,
-        score: NDArray[np.float64],
-        tie: NDArray[np.int64],
-        died: NDArray[np.uint32] | None = None,
-        snapshot: int = 0,
+        self, events: EventColumns, k: int, score: Float64, tie: Int64, died: Uint32 | None = None, snapshot: int = 0
     ) -> Matches:
-        event, slot = self._living(events, died, snapshot)
+        event, slot = self._living(as_events(events), 0, len(events), died, snapshot)
         owner = self.packed.owner[slot]
         order = np.lexsort((tie[owner], -score[owner], event))
         event, slot, owner = event[order], slot[order], owner[order]

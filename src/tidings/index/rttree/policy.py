@@ -29,7 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index.rttree.body import ROOT, Body, attach, detach, entries_below, refit, wide
+from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Int32, Int64
+from tidings.index.rttree.body import ROOT, Body, attach, detach, entries_below, refit
 from tidings.index.rttree.tokens import (
     FULL,
     KEYS,
@@ -52,11 +54,11 @@ ALWAYS = 0
 
 
 class Entries(NamedTuple):
-    name: NDArray[np.int32]
-    same: NDArray[np.int32]
-    word_start: NDArray[np.int64]
-    word_count: NDArray[np.int32]
-    token: NDArray[np.int32]
+    name: Int32
+    same: Int32
+    word_start: Int64
+    word_count: Int32
+    token: Int32
 
     @property
     def nbytes(self) -> int:
@@ -68,7 +70,7 @@ def empty_entries() -> Entries:
     return Entries(none, none, np.zeros(0, np.int64), none, none)
 
 
-def take_rows(entries: Entries, rows: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def take_rows(entries: Entries, rows: NDArray[np.integer]) -> tuple[Int64, Int32]:
     """The tokens of the entries in `rows`: row i has token[start[i]:start[i + 1]]."""
     count = entries.word_count[rows]
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(count, dtype=np.int64)])
@@ -76,9 +78,7 @@ def take_rows(entries: Entries, rows: NDArray[np.integer]) -> tuple[NDArray[np.i
     return start, entries.token[at]
 
 
-def with_words(
-    entries: Entries, used: int, body: Body, rows: NDArray[np.int32], count: NDArray[np.int64], token: NDArray[np.int32]
-) -> tuple[Entries, int]:
+def with_words(entries: Entries, used: int, body: Body, rows: Int32, count: Int64, token: Int32) -> tuple[Entries, int]:
     """`entries` as long as the body's, in which `rows`, not yet in the tree, have the given tokens; and the end of the used tokens.
 
     When space runs out the tokens of the live entries are brought together.
@@ -138,7 +138,7 @@ def post_path(body: Body, tokens: Tokens, entries: Entries, policy: int, entry: 
 
 @kernel
 def move_children(
-    body: Body, tokens: Tokens, entries: Entries, policy: int, giver: int, taker: int, children: NDArray[np.int32], posted: bool
+    body: Body, tokens: Tokens, entries: Entries, policy: int, giver: int, taker: int, children: Int32, posted: bool
 ) -> None:
     """Hang `children` from one sibling to another, with their tokens where the nodes have them (`posted`)."""
     for i in range(len(children)):
@@ -172,7 +172,7 @@ def posted_tokens(body: Body, entries: Entries, policy: int) -> Tokens:
 
 
 @kernel
-def _count_all(body: Body, tokens: Tokens, entries: Entries, policy: int, live: NDArray[np.int32], done: int) -> int:
+def _count_all(body: Body, tokens: Tokens, entries: Entries, policy: int, live: Int32, done: int) -> int:
     """Count the tokens of the entries from live[done] on at all their nodes; returns where the table became full."""
     levels = body.height[body.state[ROOT]]
     for i in range(done, len(live)):
@@ -190,7 +190,7 @@ def _count_all(body: Body, tokens: Tokens, entries: Entries, policy: int, live: 
 
 
 @kernel
-def _fill_all(body: Body, tokens: Tokens, entries: Entries, policy: int, live: NDArray[np.int32]) -> None:
+def _fill_all(body: Body, tokens: Tokens, entries: Entries, policy: int, live: Int32) -> None:
     levels = body.height[body.state[ROOT]]
     for entry in live:
         node = wide(body.leaf[entry])

@@ -26,16 +26,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
 from tidings.index.packed.hilbert import extent_of
+from tidings.index.packed.types import Float64, Int32, Int64
 from tidings.index.rttree.tokens import FULL, KEYS, Tokens, claim, empty_tokens, find, key_of, with_space
 
 GRID = 100
 """Cells a side: the paper's 10,000 grids, for 10 million subscriptions."""
 
-Order = Callable[["Frequencies", NDArray[np.float64], NDArray[np.int64], NDArray[np.int32]], NDArray[np.int32]]
+Order = Callable[["Frequencies", Float64, Int64, Int32], Int32]
 
 
 class Frequencies:
@@ -45,9 +45,9 @@ class Frequencies:
         self.local, self.grid = local, grid
         self.df = np.zeros(0, np.int64)
         self.cell: Tokens = empty_tokens(0, 0, False)
-        self._extent: NDArray[np.float64] | None = None
+        self._extent: Float64 | None = None
 
-    def add(self, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]) -> None:
+    def add(self, box: Float64, start: Int64, word: Int32) -> None:
         if len(word):
             self._grow(int(word.max()) + 1)
         _count_words(self.df, word, 1)
@@ -56,12 +56,12 @@ class Frequencies:
             self.cell = with_space(self.cell, max(int(self.cell.state[KEYS]), 1024), 0)
             done = _count_cells(self.cell, self.cells(box), start, word, 1, done)
 
-    def remove(self, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]) -> None:
+    def remove(self, box: Float64, start: Int64, word: Int32) -> None:
         _count_words(self.df, word, -1)
         if self.local:
             _count_cells(self.cell, self.cells(box), start, word, -1, 0)
 
-    def cells(self, box: NDArray[np.float64]) -> NDArray[np.int64]:
+    def cells(self, box: Float64) -> Int64:
         """The grid cell of each box's centre. The grid spans the boxes that came first; what lies outside counts at its rim."""
         if self._extent is None:
             self._extent = extent_of(box)
@@ -69,7 +69,7 @@ class Frequencies:
         ends = np.clip(box.reshape(-1, 2, 2), low, high) - low
         side = np.where(high > low, high - low, 1.0)
         at = np.minimum(ends.mean(axis=1) / side * self.grid, self.grid - 1).astype(np.int64)
-        cells: NDArray[np.int64] = at[:, 0] * self.grid + at[:, 1]
+        cells: Int64 = at[:, 0] * self.grid + at[:, 1]
         return cells
 
     @property
@@ -81,25 +81,19 @@ class Frequencies:
             self.df = np.concatenate([self.df, np.zeros(max(vocabulary, 2 * len(self.df)) - len(self.df), np.int64)])
 
 
-def random_order(
-    frequencies: Frequencies, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def random_order(frequencies: Frequencies, box: Float64, start: Int64, word: Int32) -> Int32:
     """[rttree, section 4.2: random selection]"""
     del frequencies, box
     return ordered(start, word, np.random.default_rng(len(word)).integers(0, 1 << 62, len(word)))
 
 
-def idf_order(
-    frequencies: Frequencies, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def idf_order(frequencies: Frequencies, box: Float64, start: Int64, word: Int32) -> Int32:
     """[rttree, section 4.2: the idf-based method]"""
     del box
     return ordered(start, word, frequencies.df[word])
 
 
-def df_order(
-    frequencies: Frequencies, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def df_order(frequencies: Frequencies, box: Float64, start: Int64, word: Int32) -> Int32:
     """The representative by the greedy hitting set, then the rest from the most frequent down. [rttree, section 4.2: df]"""
     del box
     rank = -frequencies.df[word]
@@ -107,9 +101,7 @@ def df_order(
     return ordered(start, word, rank)
 
 
-def locality_order(
-    frequencies: Frequencies, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def locality_order(frequencies: Frequencies, box: Float64, start: Int64, word: Int32) -> Int32:
     """Words equally rare in the cell, most of them where cells hold few, are told apart by their frequency everywhere.
     [rttree, section 4.2: locality-aware method, idf]"""
     local = _local_df(frequencies.cell, frequencies.cells(box), start, word)
@@ -119,7 +111,7 @@ def locality_order(
 ORDERS: dict[str, Order] = {"random": random_order, "df": df_order, "idf": idf_order, "locality": locality_order}
 
 
-def greedy_hitting_set(df: NDArray[np.int64], start: NDArray[np.int64], word: NDArray[np.int32]) -> NDArray[np.int64]:
+def greedy_hitting_set(df: Int64, start: Int64, word: Int32) -> Int64:
     """For each subscription with words, the position in `word` of its representative: again and again the most frequent word
     takes all subscriptions that have it and no representative yet, and their words' frequencies fall."""
     by_word = np.argsort(word, kind="stable")
@@ -133,14 +125,7 @@ def greedy_hitting_set(df: NDArray[np.int64], start: NDArray[np.int64], word: ND
 
 @kernel
 def _greedy(
-    df: NDArray[np.int64],
-    start: NDArray[np.int64],
-    word: NDArray[np.int32],
-    by_word: NDArray[np.int64],
-    distinct: NDArray[np.int32],
-    first: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    chosen: NDArray[np.int64],
+    df: Int64, start: Int64, word: Int32, by_word: Int64, distinct: Int32, first: Int64, owner: Int64, chosen: Int64
 ) -> None:
     """Words wait in a bucket for each frequency; one that has fallen since goes down to its bucket when it is met."""
     head = np.full(df[distinct].max() + 1, -1, np.int64)
@@ -165,7 +150,7 @@ def _greedy(
 
 
 @kernel
-def ordered(start: NDArray[np.int64], word: NDArray[np.int32], rank: NDArray[np.int64]) -> NDArray[np.int32]:
+def ordered(start: Int64, word: Int32, rank: Int64) -> Int32:
     """Each subscription's words ascending by (rank, code)."""
     result = word.copy()
     rank = rank.copy()
@@ -180,15 +165,13 @@ def ordered(start: NDArray[np.int64], word: NDArray[np.int32], rank: NDArray[np.
 
 
 @kernel
-def _count_words(df: NDArray[np.int64], word: NDArray[np.int32], change: int) -> None:
+def _count_words(df: Int64, word: Int32, change: int) -> None:
     for code in word:
         df[code] += change
 
 
 @kernel
-def _count_cells(
-    cell: Tokens, cells: NDArray[np.int64], start: NDArray[np.int64], word: NDArray[np.int32], change: int, done: int
-) -> int:
+def _count_cells(cell: Tokens, cells: Int64, start: Int64, word: Int32, change: int, done: int) -> int:
     """Change the counts of the subscriptions from `done` on; returns where the table became full."""
     for i in range(done, len(cells)):
         if change > 0 and cell.state[KEYS] + start[i + 1] - start[i] > FULL * len(cell.key):
@@ -199,7 +182,7 @@ def _count_cells(
 
 
 @kernel
-def _local_df(cell: Tokens, cells: NDArray[np.int64], start: NDArray[np.int64], word: NDArray[np.int32]) -> NDArray[np.int64]:
+def _local_df(cell: Tokens, cells: Int64, start: Int64, word: Int32) -> Int64:
     df = np.empty(len(word), np.int64)
     for i in range(len(cells)):
         for at in range(start[i], start[i + 1]):

@@ -1,6 +1,6 @@
 """How the R-tree body of the R^t trees changes: where an entry goes, what a full node gives away, what a small one takes.
 
-Nothing here knows tokens: the tree moves those along (`rt_policy.move_children`).
+Nothing here knows tokens: the tree moves those along (`policy.move_children`).
 
 Deviations: a full node is cut in the middle of its children's order along the axis on which their centres spread most (the paper
 says only "as in the standard R-tree"). A node that falls below b takes children from the nearest sibling or is merged into it,
@@ -10,10 +10,12 @@ instead of being dissolved and reinserted: only the two siblings' token sets cha
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index.rttree.body import FREE, NODES, ROOT, Body, attach, child_box, detach, enlarge, refit, wide
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Float64, Int32, Int64
+from tidings.index.rttree.body import FREE, NODES, ROOT, Body, attach, child_box, detach, enlarge, refit
 
 _FAR = 1e150
 """Infinite ends count as this far when areas are compared."""
@@ -25,7 +27,7 @@ def _near(x: float) -> float:
 
 
 @borrowing_kernel
-def growth(box: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, float]:
+def growth(box: Float64, other: Float64) -> tuple[float, float]:
     """How much the box's area and half perimeter grow if it must hold the other too."""
     width, depth = _near(box[2]) - _near(box[0]), _near(box[3]) - _near(box[1])
     wider = _near(max(box[2], other[2])) - _near(min(box[0], other[0]))
@@ -34,7 +36,7 @@ def growth(box: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float,
 
 
 @kernel
-def choose_leaf(body: Body, box: NDArray[np.float64]) -> int:
+def choose_leaf(body: Body, box: Float64) -> int:
     """From the root, always into the child that grows least."""
     node: int = body.state[ROOT]
     while body.height[node] > 0:
@@ -66,7 +68,7 @@ def displace(body: Body, entry: int) -> int:
     """Take the entry out of its leaf and shrink what is above; the leaf may then be underfull."""
     leaf: int = wide(body.leaf[entry])
     detach(body, leaf, entry)
-    body.leaf[entry] = -1
+    body.leaf[entry] = NONE
     refit(body, leaf)
     node = wide(body.parent[leaf])
     while node >= 0:
@@ -88,7 +90,7 @@ def take_node(body: Body, height: int) -> int:
     body.degree[node] = 0
     body.size[node] = 0
     body.height[node] = height
-    body.parent[node] = -1
+    body.parent[node] = NONE
     refit(body, node)
     return node
 
@@ -102,7 +104,7 @@ def drop_node(body: Body, node: int) -> None:
 
 
 @kernel
-def order_children(body: Body, node: int, axis: int) -> NDArray[np.int64]:
+def order_children(body: Body, node: int, axis: int) -> Int64:
     """Positions of the node's children, ascending by centre on the axis (0 or 1), by insertion: they are few."""
     order = np.arange(body.degree[node])
     centre = np.empty(len(order))
@@ -132,10 +134,10 @@ def widest_axis(body: Body, node: int) -> int:
 
 
 @kernel
-def upper_half(body: Body, node: int) -> NDArray[np.int32]:
+def upper_half(body: Body, node: int) -> Int32:
     """The children that leave an overfull node for its new sibling."""
     order = order_children(body, node, widest_axis(body, node))
-    upper: NDArray[np.int32] = body.child[node][order[len(order) // 2 :]]
+    upper: Int32 = body.child[node][order[len(order) // 2 :]]
     return upper
 
 
@@ -154,7 +156,7 @@ def nearest_sibling(body: Body, node: int) -> int:
 
 
 @kernel
-def nearest_children(body: Body, giver: int, taker: int) -> NDArray[np.int32]:
+def nearest_children(body: Body, giver: int, taker: int) -> Int32:
     """The giver's children that even the two counts out: those that lie towards the taker."""
     moved = (body.degree[giver] - body.degree[taker]) // 2
     axis = widest_axis(body, giver)
@@ -163,5 +165,5 @@ def nearest_children(body: Body, giver: int, taker: int) -> NDArray[np.int32]:
     for i, node in enumerate((giver, taker)):
         centre[i] = _near(body.box[node, axis]) + _near(body.box[node, axis + 2])
     chosen = order[len(order) - moved :] if centre[0] <= centre[1] else order[:moved]
-    children: NDArray[np.int32] = body.child[giver][chosen]
+    children: Int32 = body.child[giver][chosen]
     return children

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel
+from tidings.index.packed.types import Int32, Int64, Uint8, Uint16
 from tidings.index.rttree.body import MOST, Body
 
 MESSAGE, VISIT = 0, 1
@@ -27,25 +27,25 @@ _LAST_NUMBER = 1 << 30
 
 
 class Scratch(NamedTuple):
-    stamp: NDArray[np.int32]
+    stamp: Int32
     """Vocabulary: the number of the last message that had the token."""
-    hint: NDArray[np.uint8]
+    hint: Uint8
     """HINTS: 1 where the message has a token with those last bits; 0 between messages."""
-    asked: NDArray[np.int32]
+    asked: Int32
     """Vocabulary: the last visit that wanted the token."""
-    seen: NDArray[np.uint16]
+    seen: Uint16
     """Entry: how many of its tokens were met on the way down (the paper's hash map M); 0 between messages."""
-    met: NDArray[np.int32]
+    met: Int32
     """The entries with seen > 0, to set them back."""
-    stack: NDArray[np.int32]
+    stack: Int32
     """Nodes to go on with."""
-    want: NDArray[np.int32]
+    want: Int32
     """Place on the stack x 2: first and end of that node's tokens in `wanted`."""
-    wanted: NDArray[np.int32]
+    wanted: Int32
     """The tokens that the entries counted at a node have next, each once, of one node of the stack after another."""
-    leaves: NDArray[np.int32]
+    leaves: Int32
     """LEAVES: leaves that a message touches."""
-    number: NDArray[np.int64]
+    number: Int64
     """The last MESSAGE and the last VISIT numbered."""
 
 
@@ -102,7 +102,7 @@ def put_on(scratch: Scratch, token: int, number: int) -> None:
 
 
 @borrowing_kernel
-def take_off(scratch: Scratch, tokens: NDArray[np.int32]) -> None:
+def take_off(scratch: Scratch, tokens: Int32) -> None:
     """The message that had these tokens is done."""
     for token in tokens:
         scratch.hint[token & (HINTS - 1)] = 0

@@ -1,6 +1,6 @@
 """Ranking semantics on the R^t trees: which subscriptions are similar enough to a message, and how similar? [rttree, section 6]
 
-A packed R-tree (`rt_body`) of subscriptions that each have a box, words, alpha and theta; what "similar" means, in which order its
+A packed R-tree (`body`) of subscriptions that each have a box, words, alpha and theta; what "similar" means, in which order its
 sums are made, and the bounds are in `rank.similarity`. Answers are exactly those of the definition. Immutable: built for a
 segment, kept as plain arrays. An entry is a subscription's place in Hilbert order; `number` leads back.
 
@@ -33,7 +33,7 @@ only while some entry there may still be met (`late_near`). theta <= alpha means
 entries (`near` = FREE) are met in the leaves that the message touches.
 
 Deviations: the paper puts the first token at level 1 and searches all nodes where PRE' may suffice; at the root the same lists
-are read once. As in `rt_tree` a leaf is read by its entries, and a node in which a long message touches few leaves by those. The
+are read once. As in `tree` a leaf is read by its entries, and a node in which a long message touches few leaves by those. The
 paper carries a candidate's sum of weights down to its leaf; a candidate's words are at hand, so it is scored from
 them when the walk is over, and no sums are kept.
 For theta <= alpha it reads all lists of the root; here the boxes lead to the entries that the message touches.
@@ -46,12 +46,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.index.packed.groups import named, part_of
+from tidings.index.packed.packing import as_events
+from tidings.index.packed.types import Float64, Int32, Int64
 from tidings.index.rttree.body import Body, check_body, hilbert_order, pack
 from tidings.index.rttree.filtering import FIRST_ROOM, MESSAGES, POSTINGS, VERIFIED, VISITED
 from tidings.index.rttree.policy import POLICIES, RT, RT_PLUS, RT_PLUS_PLUS, Entries, posted_tokens, take_rows
 from tidings.index.rttree.representative_tokens import ordered
 from tidings.index.rttree.scratch import Scratches
-from tidings.index.rttree.similarity_walk import Similar, bound_nodes, match_similar, prefixes
+from tidings.index.rttree.similarity_walk import Similar, SimilarTree, bound_nodes, match_similar, prefixes
 from tidings.index.rttree.tokens import Tokens, check_tokens, empty_tokens
 from tidings.model.columns.arrays import EventColumns
 from tidings.rank.similarity import FREE, shares_from, weights_of
@@ -67,14 +70,7 @@ class SimilarityIndex:
 
     @classmethod
     def build(
-        cls,
-        box: NDArray[np.float64],
-        word_start: NDArray[np.int64],
-        word: NDArray[np.int32],
-        alpha: NDArray[np.float64],
-        theta: NDArray[np.float64],
-        idf: NDArray[np.float64],
-        policy: str = "R^t++",
+        cls, box: Float64, word_start: Int64, word: Int32, alpha: Float64, theta: Float64, idf: Float64, policy: str = "R^t++"
     ) -> Self:
         """Subscription i has word[word_start[i]:word_start[i + 1]], ascending; every code is below len(idf). alpha is in [0, 1]."""
         order = hilbert_order(box)
@@ -87,20 +83,21 @@ class SimilarityIndex:
     def __len__(self) -> int:
         return len(self.similar.number)
 
-    def match_batch(self, events: EventColumns) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    def match_batch(self, events: EventColumns) -> tuple[Int32, Int32, Float64]:
         """(event row, subscription, score) of every score that reaches its subscription's theta."""
-        parts: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]] = []
-        tree = (self.policy, self.body, self.tokens, self.apart_tokens, self.similar)
+        none = np.empty(0, np.int32)
+        parts = [(none, none, np.empty(0))]
+        tree = SimilarTree(self.policy, self.body, self.tokens, self.apart_tokens, self.similar, self._stats)
+        asked = as_events(events)
         done, room = 0, max(FIRST_ROOM, 64 * len(events))
         with self._scratches.borrow(self.body, len(self.similar.idf), len(events)) as scratch:
             while done < len(events):
                 out = (np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room))
-                asked = (events.box, events.word_start, events.word, done)
-                done, found = match_similar(*tree, *asked, scratch, self._stats, *out)
+                done, found = match_similar(tree, asked, done, scratch, *out)
                 parts.append((out[0][:found], out[1][:found], out[2][:found]))
                 room *= 2
-        event, number, score = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else (_NONE, _NONE, _NONE)
-        return event.astype(np.int32), number.astype(np.int32), score.astype(np.float64)
+        event, number, score = zip(*parts, strict=True)
+        return np.concatenate(event), np.concatenate(number), np.concatenate(score)
 
     def check(self) -> None:
         """The body's invariants, prefixes and bounds against their definitions, tokens against those posted afresh."""
@@ -129,33 +126,18 @@ class SimilarityIndex:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything there is, for a segment; `from_arrays` takes it back, mapped from files if the caller likes."""
-        parts: dict[str, Any] = {"body": self.body, "tokens": self.tokens, "apart": self.apart_tokens, "similar": self.similar}
-        named = {f"{part}.{field}": array for part, arrays in parts.items() for field, array in arrays._asdict().items()}
-        return named | {"policy": np.array([self.policy], np.int64)}
+        tables = {**named("tokens.", self.tokens), **named("apart.", self.apart_tokens)}
+        policy = np.array([self.policy], np.int64)
+        return {**named("body.", self.body), **tables, **named("similar.", self.similar), "policy": policy}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
-        return cls(
-            int(arrays["policy"][0]),
-            Body(*(arrays[f"body.{field}"] for field in Body._fields)),
-            Tokens(*(arrays[f"tokens.{field}"] for field in Tokens._fields)),
-            Tokens(*(arrays[f"apart.{field}"] for field in Tokens._fields)),
-            Similar(*(arrays[f"similar.{field}"] for field in Similar._fields)),
-        )
-
-
-_NONE: NDArray[Any] = np.zeros(0)
+        tokens, apart = part_of(Tokens, arrays, "tokens."), part_of(Tokens, arrays, "apart.")
+        return cls(int(arrays["policy"][0]), part_of(Body, arrays, "body."), tokens, apart, part_of(Similar, arrays, "similar."))
 
 
 def _similar(
-    body: Body,
-    number: NDArray[np.int32],
-    alpha: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    start: NDArray[np.int64],
-    word: NDArray[np.int32],
-    idf: NDArray[np.float64],
-    policy: int,
+    body: Body, number: Int32, alpha: Float64, theta: Float64, start: Int64, word: Int32, idf: Float64, policy: int
 ) -> Similar:
     """The columns of entries that stand in packed order, and the nodes' bounds over them."""
     heaviest_first = np.empty(len(idf), np.int64)
@@ -193,9 +175,7 @@ def _similar(
     return similar
 
 
-def _lists(
-    start: NDArray[np.int64], token: NDArray[np.int32], length: NDArray[np.int32], vocabulary: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _lists(start: Int64, token: Int32, length: Int32, vocabulary: int) -> tuple[Int64, Int32]:
     """The inverted lists of the first `length` tokens of each entry: those of a token are entry[start[token]:start[token + 1]]."""
     count = np.maximum(length, 0)
     entry = np.repeat(np.arange(len(count), dtype=np.int32), count)
@@ -211,7 +191,7 @@ def _tables(body: Body, similar: Similar, policy: int) -> tuple[Tokens, Tokens]:
     near = np.where(similar.near == FREE, 0, similar.near).astype(np.int32)
     apart = np.where(similar.apart == FREE, 0, similar.apart).astype(np.int32)
 
-    def posted(count: NDArray[np.int32], kind: int, skipped: NDArray[np.int32] | int = 0) -> Tokens:
+    def posted(count: Int32, kind: int, skipped: Int32 | int = 0) -> Tokens:
         return posted_tokens(body, Entries(none, none, similar.word_start[:-1] + skipped, count, similar.token), kind)
 
     if policy == RT:

@@ -1,6 +1,6 @@
-"""The walks of `rt_similarity`, as kernels. The arrays are told there, the scratch in `rt_scratch`.
+"""The walks of `similarity`, as kernels. The arrays are told there, the scratch in `scratch`.
 
-`out` works as in `rt_filter`: a walk writes from `found` on and returns how many matches there then are, or FULL_OUT.
+`out` works as in `filtering`: a walk writes from `found` on and returns how many matches there then are, or FULL_OUT.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.index.rttree.body import ROOT, Body, touch, wide
+from tidings.index.packed.record import Events
+from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Bool, Float64, Int32, Int64
+from tidings.index.rttree.body import ROOT, Body, touch
 from tidings.index.rttree.filtering import FULL_OUT, LONG, MESSAGES, POSTINGS, VERIFIED, VISITED, WORDS_A_LEAF, touched_leaves
 from tidings.index.rttree.policy import RT, RT_PLUS, RT_PLUS_PLUS
 from tidings.index.rttree.scratch import MESSAGE, Scratch, on, put_on, take_off
@@ -30,46 +32,57 @@ from tidings.rank.similarity import (
 
 
 class Similar(NamedTuple):
-    number: NDArray[np.int32]
-    alpha: NDArray[np.float64]
-    theta: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    near: NDArray[np.int32]
-    apart: NDArray[np.int32]
-    word_start: NDArray[np.int64]
-    word: NDArray[np.int32]
-    token: NDArray[np.int32]
-    share_from: NDArray[np.float64]
-    least_area: NDArray[np.float64]
-    least_weight: NDArray[np.float64]
-    least_theta: NDArray[np.float64]
-    least_alpha: NDArray[np.float64]
-    most_alpha: NDArray[np.float64]
-    late_near: NDArray[np.bool_]
-    late_apart: NDArray[np.bool_]
-    always: NDArray[np.int32]
-    apart_start: NDArray[np.int64]
-    apart_entry: NDArray[np.int32]
-    idf: NDArray[np.float64]
+    number: Int32
+    alpha: Float64
+    theta: Float64
+    weight: Float64
+    near: Int32
+    apart: Int32
+    word_start: Int64
+    """These by entry."""
+    word: Int32
+    token: Int32
+    share_from: Float64
+    """These by word of an entry."""
+    least_area: Float64
+    least_weight: Float64
+    least_theta: Float64
+    least_alpha: Float64
+    most_alpha: Float64
+    late_near: Bool
+    late_apart: Bool
+    """These by node."""
+    always: Int32
+    apart_start: Int64
+    apart_entry: Int32
+    idf: Float64
     """The weight of each word, fixed when the index is built."""
+
+
+class SimilarTree(NamedTuple):
+    policy: int
+    body: Body
+    tokens: Tokens
+    apart: Tokens
+    """The tokens of PRE', of R^t+ alone."""
+    similar: Similar
+    stats: Int64
 
 
 class Message(NamedTuple):
     """One message, and what its walk writes on."""
 
-    box: NDArray[np.float64]
-    words: NDArray[np.int32]
+    box: Float64
+    words: Int32
     """Those that the idf knows."""
     number: int
     scratch: Scratch
     """`met` takes the candidates: entries that the walk could not rule out, each once."""
-    stats: NDArray[np.int64]
+    stats: Int64
 
 
 @kernel
-def prefixes(
-    alpha: NDArray[np.float64], theta: NDArray[np.float64], start: NDArray[np.int64], share_from: NDArray[np.float64]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def prefixes(alpha: Float64, theta: Float64, start: Int64, share_from: Float64) -> tuple[Int32, Int32]:
     """The lengths of PRE and PRE' of each entry. [rttree, section 6.2]"""
     near, apart = np.empty(len(alpha), np.int32), np.empty(len(alpha), np.int32)
     for i in range(len(alpha)):
@@ -87,8 +100,8 @@ def bound_nodes(policy: int, body: Body, similar: Similar) -> None:
         for at in range(body.degree[node]):
             child = wide(body.child[node, at])
             if body.height[node] > 0:
-                _bound(similar, node, similar.least_area[child], similar.least_weight[child], similar.least_theta[child],
-                       similar.least_alpha[child], similar.most_alpha[child])  # fmt: skip
+                area, weight, theta = similar.least_area[child], similar.least_weight[child], similar.least_theta[child]
+                _bound(similar, node, area, weight, theta, similar.least_alpha[child], similar.most_alpha[child])
             else:
                 box = body.entry_box[child]
                 area = (box[2] - box[0]) * (box[3] - box[1])
@@ -120,37 +133,25 @@ def _bound(similar: Similar, node: int, area: float, weight: float, theta: float
 
 @kernel
 def match_similar(
-    policy: int,
-    body: Body,
-    tokens: Tokens,
-    apart_tokens: Tokens,
-    similar: Similar,
-    box: NDArray[np.float64],
-    word_start: NDArray[np.int64],
-    word: NDArray[np.int32],
-    first: int,
-    scratch: Scratch,
-    stats: NDArray[np.int64],
-    out_event: NDArray[np.int32],
-    out: NDArray[np.int32],
-    out_score: NDArray[np.float64],
+    tree: SimilarTree, events: Events, first: int, scratch: Scratch, out_event: Int32, out: Int32, out_score: Float64
 ) -> tuple[int, int]:
     """Match the messages from `first` on until `out` is full: (the message to go on with, matches written)."""
+    body, tokens, similar, stats = tree.body, tree.tokens, tree.similar, tree.stats
     found = 0
-    known = np.empty(len(word), np.int32)
-    for event in range(first, len(box)):
+    known = np.empty(len(events.word), np.int32)
+    for event in range(first, len(events.box)):
         scratch.number[MESSAGE] += 1
         number, has = scratch.number[MESSAGE], 0
-        for code in word[word_start[event] : word_start[event + 1]]:
+        for code in events.word[events.word_start[event] : events.word_start[event + 1]]:
             if code < len(similar.idf):
                 put_on(scratch, code, number)
                 known[has] = code
                 has += 1
-        message = Message(box[event], known[:has], number, scratch, stats)
-        if policy == RT_PLUS_PLUS:
+        message = Message(events.box[event], known[:has], number, scratch, stats)
+        if tree.policy == RT_PLUS_PLUS:
             candidates = walk_lists(body, tokens, similar, message)
         else:
-            candidates = walk_leaves(policy, body, tokens, apart_tokens, similar, message)
+            candidates = walk_leaves(tree.policy, body, tokens, tree.apart, similar, message)
         stats[MESSAGES] += 1
         stats[VERIFIED] += candidates
         end = score(body, similar, message, candidates, found, out, out_score)
@@ -159,20 +160,12 @@ def match_similar(
             return event, found
         out_event[found:end] = event
         found = end
-    return len(box), found
+    return len(events.box), found
 
 
 @borrowing_kernel
-def score(
-    body: Body,
-    similar: Similar,
-    message: Message,
-    candidates: int,
-    found: int,
-    out: NDArray[np.int32],
-    out_score: NDArray[np.float64],
-) -> int:
-    """Score the candidates exactly and write down those that reach their theta; `out` is told in `rt_filter`."""
+def score(body: Body, similar: Similar, message: Message, candidates: int, found: int, out: Int32, out_score: Float64) -> int:
+    """Score the candidates exactly and write down those that reach their theta; `out` is told in `filtering`."""
     stamp, number = message.scratch.stamp, message.number
     for entry in message.scratch.met[:candidates]:
         first, last = similar.word_start[entry], similar.word_start[entry + 1]
@@ -240,8 +233,8 @@ def may_reach(body: Body, tokens: Tokens, similar: Similar, message: Message, no
 
 
 @borrowing_kernel
-def shares_prefix(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int, length: NDArray[np.int32]) -> bool:
-    """Whether the message has a token of the prefixes (so long) below the node; asked as in `rt_filter`."""
+def shares_prefix(body: Body, tokens: Tokens, similar: Similar, message: Message, node: int, length: Int32) -> bool:
+    """Whether the message has a token of the prefixes (so long) below the node; asked as in `filtering`."""
     if body.height[node] > 0:
         return len(message.words) >= LONG or has_any(tokens, node, message.words)
     for at in range(body.degree[node]):

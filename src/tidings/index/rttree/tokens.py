@@ -5,7 +5,7 @@ them. Here all nodes share one open-addressing table keyed by (node, token), so 
 
 | array     | shape, dtype     | meaning                                                                                    |
 |-----------|------------------|--------------------------------------------------------------------------------------------|
-| `key`     | capacity, int64  | node << 32 \\| token; EMPTY (-1) where the slot is free                                      |
+| `key`     | capacity, int64  | node << 32 \\| token; NONE where the slot is free                                      |
 | `held`    | capacity, int32  | entries below the node that have the token there; 0 is a key waiting for the next rehash    |
 | `start`   | capacity, int32  | the inverted list is posting[start:start + held]; length 0 where lists are not kept         |
 | `posting` | room, int32      | entries of the inverted lists                                                              |
@@ -21,24 +21,25 @@ Deviation from the paper: lists are contiguous arrays, not hash tables, because 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, kernel
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Int32, Int64
 
-EMPTY = -1
 KEYS, ROOM_USED, LONGEST = 0, 1, 2
 FULL = 0.6
 
 
 class Tokens(NamedTuple):
-    state: NDArray[np.int64]
-    key: NDArray[np.int64]
-    held: NDArray[np.int32]
-    start: NDArray[np.int32]
-    posting: NDArray[np.int32]
+    state: Int64
+    key: Int64
+    held: Int32
+    start: Int32
+    posting: Int32
 
     @property
     def nbytes(self) -> int:
@@ -50,7 +51,7 @@ def empty_tokens(keys: int, room: int, lists: bool) -> Tokens:
     capacity = int(keys / FULL) + 8
     return Tokens(
         state=np.zeros(3, np.int64),
-        key=np.full(capacity, EMPTY, np.int64),
+        key=np.full(capacity, NONE, np.int64),
         held=np.zeros(capacity, np.int32),
         start=np.zeros(capacity if lists else 0, np.int32),
         posting=np.empty(room, np.int32),
@@ -79,47 +80,47 @@ def trimmed(tokens: Tokens) -> Tokens:
 
 
 @borrowing_kernel
-def key_of(node: int, token: int) -> Any:
-    return (np.int64(node) << np.int64(32)) | np.int64(token)
+def key_of(node: int, token: int) -> int:
+    return wide(node) << 32 | wide(token)
 
 
 @borrowing_kernel
-def home(key: int, capacity: int) -> Any:
+def probe_start(key: int, capacity: int) -> int:
     """The slot where probing for `key` begins."""
     mixed = (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
-    return np.int64((mixed * np.uint64(capacity)) >> np.uint64(32))
+    return wide((mixed * np.uint64(capacity)) >> np.uint64(32))
+
+
+@borrowing_kernel
+def probe(tokens: Tokens, key: int) -> int:
+    """The slot of `key`, or the free slot where it would stand: some are always free (FULL)."""
+    slot = probe_start(key, len(tokens.key))
+    while tokens.key[slot] != NONE and tokens.key[slot] != key:
+        slot += 1
+        if slot == len(tokens.key):
+            slot = 0
+    return slot
 
 
 @borrowing_kernel
 def find(tokens: Tokens, key: int) -> int:
-    """The slot of `key`, or -1."""
-    slot: int = home(key, len(tokens.key))
-    while tokens.key[slot] != EMPTY:
-        if tokens.key[slot] == key:
-            return slot
-        slot += 1
-        if slot == len(tokens.key):
-            slot = 0
-    return -1
+    """The slot of `key`, or NONE."""
+    slot = probe(tokens, key)
+    return slot if tokens.key[slot] == key else NONE
 
 
 @borrowing_kernel
 def claim(tokens: Tokens, key: int) -> int:
     """The slot of `key`, taken if it was free."""
-    slot: int = home(key, len(tokens.key))
-    while tokens.key[slot] != EMPTY:
-        if tokens.key[slot] == key:
-            return slot
-        slot += 1
-        if slot == len(tokens.key):
-            slot = 0
-    tokens.key[slot] = key
-    tokens.state[KEYS] += 1
+    slot = probe(tokens, key)
+    if tokens.key[slot] == NONE:
+        tokens.key[slot] = key
+        tokens.state[KEYS] += 1
     return slot
 
 
 @borrowing_kernel
-def has_any(tokens: Tokens, node: int, words: NDArray[np.int32]) -> bool:
+def has_any(tokens: Tokens, node: int, words: Int32) -> bool:
     """Whether the node's token set shares a token with the message. [rttree, MBRTokenFilter]"""
     for token in words:
         slot = find(tokens, key_of(node, token))
@@ -138,7 +139,7 @@ def room_for(count: int) -> int:
 
 
 @kernel
-def rooms(count: NDArray[np.int32]) -> int:
+def rooms(count: Int32) -> int:
     total = 0
     for length in count:
         if length > 0:
@@ -222,7 +223,7 @@ def fill(tokens: Tokens, key: int, entry: int) -> None:
 
 def check_tokens(tokens: Tokens, expected: Tokens) -> None:
     """That both tables hold the same counts and lists."""
-    assert tokens.state[KEYS] == np.count_nonzero(tokens.key != EMPTY) <= FULL * len(tokens.key)
+    assert tokens.state[KEYS] == np.count_nonzero(tokens.key != NONE) <= FULL * len(tokens.key)
     assert _content(tokens) == _content(expected)
 
 

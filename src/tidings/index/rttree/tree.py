@@ -1,7 +1,7 @@
 """R^t, R^t+ and R^t++: which subscriptions of a box and words does a message reach?
 
-One R-tree (`rt_body`) with tokens at its nodes (`rt_tokens`); the three trees differ only in which tokens stand where
-(`rt_policy`) and so in how they are walked (`rt_filter`). The first, the representative, token of an entry is chosen by an order of
+One R-tree (`body`) with tokens at its nodes (`tokens`); the three trees differ only in which tokens stand where
+(`policy`) and so in how they are walked (`filtering`). The first, the representative, token of an entry is chosen by an order of
 `representative_tokens`. R^t and R^t+ prune and then verify the entries of the leaves that remain; R^t++ counts an entry's tokens
 along the inverted lists and needs no verification.
 
@@ -24,12 +24,19 @@ nothing. [rttree, sections 3-5]
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.groups import named, part_of
+from tidings.index.packed.packing import as_events
+from tidings.index.packed.record import Events
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Float64, Int32, Int64
 from tidings.index.rttree.body import (
     LEAST,
     MOST,
@@ -41,7 +48,6 @@ from tidings.index.rttree.body import (
     empty_body,
     hilbert_order,
     pack,
-    wide,
     with_entries,
     with_nodes,
 )
@@ -63,7 +69,7 @@ from tidings.index.rttree.representative_tokens import GRID, ORDERS, Frequencies
 from tidings.index.rttree.reshape import displace, drop_node, nearest_children, nearest_sibling, place, take_node, upper_half
 from tidings.index.rttree.scratch import Scratches
 from tidings.index.rttree.tokens import FULL, KEYS, LONGEST, ROOM_USED, Tokens, check_tokens, with_space
-from tidings.model.columns.arrays import ClauseColumns, EventColumns
+from tidings.model.columns.arrays import ClauseColumns, EventColumns, take_clauses
 
 MOST_WORDS = 60_000
 """Words an entry may have; the walk counts them in 16 bits."""
@@ -79,7 +85,7 @@ class RtTree:
         self.body: Body = empty_body()
         self.entries: Entries = empty_entries()
         self.tokens: Tokens = posted_tokens(self.body, self.entries, self.policy)
-        self._head = np.full(0, -1, np.int32)
+        self._head = np.full(0, NONE, np.int32)
         self._free: list[int] = []
         self._next = self._words = self._shared = self._most_words = 0
         self._stats = np.zeros(4, np.int64)
@@ -88,7 +94,7 @@ class RtTree:
     def __len__(self) -> int:
         return int(self.body.size[self.body.root])
 
-    def insert(self, names: NDArray[np.int32], clauses: ClauseColumns) -> None:
+    def insert(self, names: Int32, clauses: ClauseColumns) -> None:
         """Add clauses; into an empty tree they are packed. A name that is there already gains an alternative."""
         start, token = clause_tokens(clauses)
         if not len(names):
@@ -101,13 +107,13 @@ class RtTree:
         else:
             self._add(names, clauses.box, start, token)
 
-    def delete(self, names: NDArray[np.int32]) -> None:
+    def delete(self, names: Int32) -> None:
         """Remove all entries of the names; a name that is not there is a KeyError, and nothing is removed."""
         if len(names) and (names.max() >= len(self._head) or (self._head[names] < 0).any()):
             raise KeyError(f"names {sorted(set(names.tolist()) - set(self._names()))[:5]} are not in the tree")
         names = np.unique(names)
         gone = entries_of(self.entries, self._head, names)
-        self._head[names] = -1
+        self._head[names] = NONE
         self._shared -= len(gone) - len(names)
         start, token = take_rows(self.entries, gone)
         self.frequencies.remove(self.body.entry_box[gone], start, token)
@@ -118,15 +124,19 @@ class RtTree:
                 self._fill_up(leaf)
         self._free += gone.tolist()
 
-    def match_batch(self, events: EventColumns) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def match_batch(self, events: EventColumns) -> tuple[Int32, Int32]:
         """(event row, name) of every match, each once."""
-        parts: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+        return self.match_rows(as_events(events), 0, len(events))
+
+    def match_rows(self, events: Events, first: int, last: int) -> tuple[Int32, Int32]:
+        """The same of the events [first, last)."""
+        parts: list[tuple[Int32, Int32]] = []
         tree = Tree(self.body, self.tokens, self.entries, self.policy, self.box_first, self.frequencies.df, self._stats)
-        room, done = max(FIRST_ROOM, 64 * len(events)), 0
-        with self._scratches.borrow(self.body, len(self.frequencies.df), len(events)) as scratch:
-            while done < len(events):
+        room, done = max(FIRST_ROOM, 64 * (last - first)), first
+        with self._scratches.borrow(self.body, len(self.frequencies.df), last - first) as scratch:
+            while done < last:
                 out = np.empty(room, np.int32), np.empty(room, np.int32)
-                done, found = match_messages(tree, events.box, events.word_start, events.word, done, scratch, *out)
+                done, found = match_messages(tree, events, done, last, scratch, *out)
                 parts.append((out[0][:found], out[1][:found]))
                 room *= 2
         matches = np.concatenate([np.stack(part) for part in parts], axis=1) if parts else np.empty((2, 0), np.int32)
@@ -161,10 +171,9 @@ class RtTree:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything a reader needs, for a segment; `from_arrays` takes it back, mapped from files if the caller likes."""
-        parts: dict[str, Any] = {"body": self.body, "tokens": self.tokens, "entries": self.entries}
-        named = {f"{part}.{field}": array for part, arrays in parts.items() for field, array in arrays._asdict().items()}
         kind = np.array([self.policy, list(ORDERS).index(self.order), self.box_first, self._shared], np.int64)
-        return named | {"head": self._head, "df": self.frequencies.df, "kind": kind}
+        parts = {**named("body.", self.body), **named("tokens.", self.tokens), **named("entries.", self.entries)}
+        return {**parts, "head": self._head, "df": self.frequencies.df, "kind": kind}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
@@ -172,21 +181,20 @@ class RtTree:
         policy, order, box_first, shared = (int(value) for value in arrays["kind"])
         tree = cls.__new__(cls)
         tree.policy, tree.order, tree.box_first, tree._shared = policy, list(ORDERS)[order], bool(box_first), shared
-        tree.body = Body(*(arrays[f"body.{field}"] for field in Body._fields))
-        tree.tokens = Tokens(*(arrays[f"tokens.{field}"] for field in Tokens._fields))
-        tree.entries = Entries(*(arrays[f"entries.{field}"] for field in Entries._fields))
+        tree.body, tree.tokens = part_of(Body, arrays, "body."), part_of(Tokens, arrays, "tokens.")
+        tree.entries = part_of(Entries, arrays, "entries.")
         tree.frequencies = Frequencies(local=False)
         tree.frequencies.df, tree._head = arrays["df"], arrays["head"]
         tree._free, tree._next, tree._words = [], len(tree.body.leaf), len(tree.entries.token)
         tree._stats, tree._scratches = np.zeros(4, np.int64), Scratches()
         return tree
 
-    def _names(self) -> NDArray[np.int32]:
+    def _names(self) -> Int32:
         return np.flatnonzero(self._head >= 0).astype(np.int32)
 
-    def _pack(self, names: NDArray[np.int32], box: NDArray[np.float64], start: NDArray[np.int64], token: NDArray[np.int32]) -> None:
+    def _pack(self, names: Int32, box: Float64, start: Int64, token: Int32) -> None:
         order = hilbert_order(box)
-        given = Entries(names, np.full(len(names), -1, np.int32), start[:-1], np.diff(start).astype(np.int32), token)
+        given = Entries(names, np.full(len(names), NONE, np.int32), start[:-1], np.diff(start).astype(np.int32), token)
         start, token = take_rows(given, order)
         self.entries = Entries(names[order], given.same, start[:-1], np.diff(start).astype(np.int32), token)
         self.body = pack(np.ascontiguousarray(box[order]))
@@ -194,7 +202,7 @@ class RtTree:
         self._link(np.arange(len(names), dtype=np.int32))
         self.tokens = posted_tokens(self.body, self.entries, self.policy)
 
-    def _add(self, names: NDArray[np.int32], box: NDArray[np.float64], start: NDArray[np.int64], token: NDArray[np.int32]) -> None:
+    def _add(self, names: Int32, box: Float64, start: Int64, token: Int32) -> None:
         reused = [self._free.pop() for _ in range(min(len(names), len(self._free)))]
         fresh = range(self._next, self._next + len(names) - len(reused))
         self._next = fresh.stop
@@ -213,11 +221,11 @@ class RtTree:
                 words = int(self.entries.word_count[entry[done]])
                 self._reserve(words * self.body.levels, words * (2 * int(self.tokens.state[LONGEST]) + 2))
 
-    def _link(self, entry: NDArray[np.int32]) -> None:
+    def _link(self, entry: Int32) -> None:
         """Hang the entries onto their names' chains."""
         names = self.entries.name[entry]
         if names.max() >= len(self._head):
-            longer = np.full(max(int(names.max()) + 1, 2 * len(self._head)), -1, np.int32)
+            longer = np.full(max(int(names.max()) + 1, 2 * len(self._head)), NONE, np.int32)
             longer[: len(self._head)] = self._head
             self._head = longer
         self._shared += link_names(self.entries, self._head, entry)
@@ -225,9 +233,9 @@ class RtTree:
     def _reserve(self, keys: int, room: int) -> None:
         self.tokens = with_space(self.tokens, keys, room if self.policy == RT_PLUS_PLUS else 0)
 
-    def _move(self, giver: int, taker: int, children: NDArray[np.int32]) -> None:
+    def _move(self, giver: int, taker: int, children: Int32) -> None:
         """Hang children from one node to a sibling, with their tokens."""
-        body, posted = self.body, body_has_tokens(self.body, giver)
+        body, posted = self.body, giver != self.body.root  # which alone has no token set
         leaf = body.height[giver] == 0
         moved = len(children) if leaf else int(body.size[children].sum())
         if posted:
@@ -272,7 +280,7 @@ class RtTree:
             node = parent
         if node == body.root and body.degree[node] == 1 and body.height[node] > 1:
             body.state[ROOT] = body.child[node, 0]
-            body.parent[body.root] = -1
+            body.parent[body.root] = NONE
             drop_node(body, node)
             self._repost()
 
@@ -281,7 +289,7 @@ class RtTree:
         self.tokens = posted_tokens(self.body, self.entries, self.policy)
 
 
-def clause_tokens(clauses: ClauseColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def clause_tokens(clauses: ClauseColumns) -> tuple[Int64, Int32]:
     """The clauses' tokens; ALWAYS for a clause without words. Clauses with other predicates are refused."""
     if clauses.pred_start[-1]:
         raise ValueError("an R^t tree takes clauses of a box and words; these have other predicates too")
@@ -295,38 +303,23 @@ def clause_tokens(clauses: ClauseColumns) -> tuple[NDArray[np.int64], NDArray[np
     return start, token
 
 
-def any_word(names: NDArray[np.int32], clauses: ClauseColumns) -> tuple[NDArray[np.int32], ClauseColumns]:
+def any_word(names: Int32, clauses: ClauseColumns) -> tuple[Int32, ClauseColumns]:
     """Clauses that ask for *one* of their words, as clauses of one word each with the same name. [rttree, section 2.1]
 
     A clause without words asks for one of none, so nothing is left of it.
     """
     count = np.diff(clauses.word_start)
     row = np.repeat(np.arange(len(count)), count)
-    total = len(row)
-    none = np.zeros(0, np.int32)
-    alternatives = ClauseColumns(
-        owner=clauses.owner[row],
-        pred_start=np.zeros(total + 1, np.int64),
-        pred_dim=none.astype(np.int16),
-        pred_kind=none.astype(np.uint8),
-        pred_lo=none.astype(np.float64),
-        pred_hi=none.astype(np.float64),
-        pool=none,
-        box=clauses.box[row],
-        word_start=np.arange(total + 1, dtype=np.int64),
+    alternatives = replace(
+        take_clauses(clauses, row, clauses.owner[row]),
+        word_start=np.arange(len(row) + 1, dtype=np.int64),
         word=clauses.word[clauses.word_start[0] : clauses.word_start[-1]],
-        residue=clauses.residue[row],
     )
     return names[row], alternatives
 
 
-def body_has_tokens(body: Body, node: int) -> bool:
-    """Every node but the root has a token set."""
-    return node != body.root
-
-
 @kernel
-def link_names(entries: Entries, head: NDArray[np.int32], entry: NDArray[np.int32]) -> int:
+def link_names(entries: Entries, head: Int32, entry: Int32) -> int:
     """Put each entry at the head of its name's chain; returns how many chains had one already."""
     shared = 0
     for e in entry:
@@ -338,7 +331,7 @@ def link_names(entries: Entries, head: NDArray[np.int32], entry: NDArray[np.int3
 
 
 @kernel
-def entries_of(entries: Entries, head: NDArray[np.int32], names: NDArray[np.int32]) -> NDArray[np.int32]:
+def entries_of(entries: Entries, head: Int32, names: Int32) -> Int32:
     """All entries of the names, chain after chain."""
     found = 0
     for name in names:
@@ -358,32 +351,30 @@ def entries_of(entries: Entries, head: NDArray[np.int32], names: NDArray[np.int3
 
 
 @kernel
-def add_entries(body: Body, tokens: Tokens, entries: Entries, policy: int, entry: NDArray[np.int32], done: int) -> tuple[int, int]:
-    """Place the entries from entry[done] on: (how many are placed, the leaf that became overfull or -1).
+def add_entries(body: Body, tokens: Tokens, entries: Entries, policy: int, entry: Int32, done: int) -> tuple[int, int]:
+    """Place the entries from entry[done] on: (how many are placed, the leaf that became overfull or NONE).
 
-    With -1 and entries left the token table has no space for the next.
+    With NONE and entries left the token table has no space for the next.
     """
     levels = body.height[body.state[ROOT]]
     for i in range(done, len(entry)):
         words = entries.word_count[entry[i]]
         room = words * (2 * tokens.state[LONGEST] + 2)
         if tokens.state[KEYS] + words * levels > FULL * len(tokens.key):
-            return i, -1
+            return i, NONE
         if len(tokens.start) > 0 and tokens.state[ROOM_USED] + room > len(tokens.posting):
-            return i, -1
+            return i, NONE
         leaf = place(body, wide(entry[i]))
         post_path(body, tokens, entries, policy, wide(entry[i]), True)
         if body.degree[leaf] > MOST:
             return i + 1, leaf
-    return len(entry), -1
+    return len(entry), NONE
 
 
 @kernel
-def remove_entries(
-    body: Body, tokens: Tokens, entries: Entries, policy: int, gone: NDArray[np.int32], done: int
-) -> tuple[int, int]:
+def remove_entries(body: Body, tokens: Tokens, entries: Entries, policy: int, gone: Int32, done: int) -> tuple[int, int]:
     """Take out the entries from gone[done] on, until a leaf becomes underfull: (how many are out, the last one's leaf)."""
-    leaf = -1
+    leaf = NONE
     for i in range(done, len(gone)):
         post_path(body, tokens, entries, policy, wide(gone[i]), False)
         leaf = displace(body, wide(gone[i]))

@@ -8,13 +8,14 @@ Every operation touches at most one word a level: O(log64 m), four words for six
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.sentinels import NONE
 from tidings.index.packed.simd import leading_zeros, trailing_zeros
+from tidings.index.packed.types import Int64, Uint64
 
-Words = NDArray[np.uint64]
-Offsets = NDArray[np.int64]
+Words = Uint64
+Offsets = Int64
 
 
 def empty_set(members: int) -> tuple[Words, Offsets]:
@@ -47,11 +48,11 @@ def remove(words: Words, offset: Offsets, member: int) -> None:
 
 @kernel
 def next_member(words: Words, offset: Offsets, at: int) -> int:
-    """The smallest member that is not below `at`; -1 if there is none."""
+    """The smallest member that is not below `at`; NONE if there is none."""
     for level in range(offset.size - 1):
         word = at >> 6
         if offset[level] + word >= offset[level + 1]:
-            return -1
+            return NONE
         rest = words[offset[level] + word] >> np.uint64(at & 63)
         if rest != np.uint64(0):
             at += trailing_zeros(rest)
@@ -59,15 +60,15 @@ def next_member(words: Words, offset: Offsets, at: int) -> int:
                 at = (at << 6) + trailing_zeros(words[offset[below] + at])
             return at
         at = word + 1
-    return -1
+    return NONE
 
 
 @kernel
 def previous_member(words: Words, offset: Offsets, at: int) -> int:
-    """The largest member that is not above `at`; -1 if there is none."""
+    """The largest member that is not above `at`; NONE if there is none."""
     for level in range(offset.size - 1):
         if at < 0:
-            return -1
+            return NONE
         word = at >> 6
         rest = words[offset[level] + word] << np.uint64(63 - (at & 63))
         if rest != np.uint64(0):
@@ -76,4 +77,4 @@ def previous_member(words: Words, offset: Offsets, at: int) -> int:
                 at = (at << 6) + 63 - leading_zeros(words[offset[below] + at])
             return at
         at = word - 1
-    return -1
+    return NONE

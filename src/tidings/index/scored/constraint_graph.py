@@ -6,14 +6,14 @@ edges and is found in O(n log n); then the arrangement takes, again and again, t
 
 Positions. The 2n ends are numbered 0..2n - 1 from left to right, a start before an end of equal value, so that closed intervals
 that touch intersect. `start[i]` and `end[i]` are interval i's positions. A *visible block* is a run of positions whose worst
-covering interval so far is the same; `owner[p]` is that interval for the block starting at p (-1: none), and the set of block
+covering interval so far is the same; `owner[p]` is that interval for the block starting at p (NONE: none), and the set of block
 starts is a `bitset`, which also serves as the paper's heap in the arrangement.
 
 | array       | shape, dtype    | meaning                                                          |
 |-------------|-----------------|------------------------------------------------------------------|
-| `head`      | n, int32        | interval's first outgoing edge, -1 when it has none               |
+| `head`      | n, int32        | interval's first outgoing edge, NONE when it has none               |
 | `edge_to`   | edges, int32    | the interval that an edge holds back                              |
-| `edge_next` | edges, int32    | next edge of the same origin, -1 at the end                       |
+| `edge_next` | edges, int32    | next edge of the same origin, NONE at the end                       |
 | `indegree`  | n, int32        | edges that hold the interval back                                 |
 
 [ranked, section 3.2]
@@ -24,18 +24,24 @@ operations, several times faster. Equal scores are ordered by number, which make
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.types import Float64, Int32, Int64, Uint64
 from tidings.index.scored.bitset import add, empty_set, next_member, previous_member, remove
 
-Int32 = NDArray[np.int32]
-Graph = tuple[Int32, Int32, Int32, Int32]
-"""head, edge_to, edge_next, indegree"""
+
+class Graph(NamedTuple):
+    head: Int32
+    edge_to: Int32
+    edge_next: Int32
+    indegree: Int32
 
 
-def end_positions(lo: NDArray[np.float64], hi: NDArray[np.float64]) -> tuple[Int32, Int32]:
+def end_positions(lo: Float64, hi: Float64) -> tuple[Int32, Int32]:
     """(start, end) of each interval; a stable sort of starts followed by ends puts starts first where values are equal."""
     order = np.argsort(np.concatenate([lo, hi]), kind="stable")
     position = np.empty(order.size, np.int32)
@@ -45,47 +51,35 @@ def end_positions(lo: NDArray[np.float64], hi: NDArray[np.float64]) -> tuple[Int
 
 def build_graph(start: Int32, end: Int32, order: Int32) -> Graph:
     """The constraint graph of intervals given in `order`, best first."""
-    words, offset = empty_set(2 * start.size)
     edge_to, edge_next = np.empty(3 * start.size, np.int32), np.empty(3 * start.size, np.int32)
-    head, indegree = np.full(start.size, -1, np.int32), np.zeros(start.size, np.int32)
-    edges = constraint_graph(start, end, order, words, offset, head, edge_to, edge_next, indegree)
-    return head, edge_to[:edges], edge_next[:edges], indegree
+    graph = Graph(np.full(start.size, NONE, np.int32), edge_to, edge_next, np.zeros(start.size, np.int32))
+    edges = constraint_graph(start, end, order, *empty_set(2 * start.size), graph)
+    return graph._replace(edge_to=edge_to[:edges], edge_next=edge_next[:edges])
 
 
 def arrangement(start: Int32, graph: Graph) -> Int32:
     """The intervals in the order in which the SOPT-R-tree stores them; `graph`'s indegrees are used up."""
-    head, edge_to, edge_next, indegree = graph
-    words, offset = empty_set(2 * start.size)
     result = np.empty(start.size, np.int32)
-    arrange(start, head, edge_to, edge_next, indegree, words, offset, result)
+    arrange(start, graph, *empty_set(2 * start.size), result)
     return result
 
 
 @kernel
-def constraint_graph(
-    start: Int32,
-    end: Int32,
-    order: Int32,
-    words: NDArray[np.uint64],
-    offset: NDArray[np.int64],
-    head: Int32,
-    edge_to: Int32,
-    edge_next: Int32,
-    indegree: Int32,
-) -> int:
-    """Fill the graph; the number of edges.
+def constraint_graph(start: Int32, end: Int32, order: Int32, words: Uint64, offset: Int64, graph: Graph) -> int:
+    """Fill the graph; the number of edges. (words, offset) is an empty set of positions.
 
     [ranked, Alg. 2]
     """
+    head, edge_to, edge_next, indegree = graph
     positions = 2 * start.size
-    owner = np.full(positions + 1, -1, np.int32)
+    owner = np.full(positions + 1, NONE, np.int32)
     edges = 0
     add(words, offset, 0)
     for interval in order:
         first, last = start[interval], end[interval]
         block = previous_member(words, offset, first)
         covering = owner[block]
-        while block != -1 and block <= last:
+        while block != NONE and block <= last:
             covering = owner[block]
             if covering >= 0:
                 edge_to[edges] = interval
@@ -105,20 +99,12 @@ def constraint_graph(
 
 
 @kernel
-def arrange(
-    start: Int32,
-    head: Int32,
-    edge_to: Int32,
-    edge_next: Int32,
-    indegree: Int32,
-    words: NDArray[np.uint64],
-    offset: NDArray[np.int64],
-    result: Int32,
-) -> None:
-    """Take the leftmost interval of indegree 0 until none is left.
+def arrange(start: Int32, graph: Graph, words: Uint64, offset: Int64, result: Int32) -> None:
+    """Take the leftmost interval of indegree 0 until none is left. (words, offset) is an empty set of positions.
 
     [ranked, Alg. 1]
     """
+    head, edge_to, edge_next, indegree = graph
     at = np.empty(2 * start.size, np.int32)
     for interval in range(start.size):
         at[start[interval]] = interval
@@ -130,7 +116,7 @@ def arrange(
         interval = at[position]
         result[place] = interval
         edge = head[interval]
-        while edge != -1:
+        while edge != NONE:
             held = edge_to[edge]
             indegree[held] -= 1
             if indegree[held] == 0:

@@ -3,14 +3,14 @@
 | array    | shape, dtype    | meaning                                                                                    |
 |----------|-----------------|--------------------------------------------------------------------------------------------|
 | `centre` | nodes, float64  | the point that all intervals of the node contain; NaN: a leaf                               |
-| `left`   | nodes, int32    | the child whose intervals end before the centre; -1: none                                  |
-| `right`  | nodes, int32    | the child whose intervals start after the centre; -1: none                                 |
+| `left`   | nodes, int32    | the child whose intervals end before the centre; NONE: none                                |
+| `right`  | nodes, int32    | the child whose intervals start after the centre; NONE: none                               |
 | `weight` | nodes, int32    | intervals at the node and below                                                            |
-| `root`   | nodes, int32    | root block of the node's R-tree; -1: it is empty                                           |
+| `root`   | nodes, int32    | root block of the node's R-tree; NONE: it is empty                                          |
 | `height` | nodes, int32    | height of the node's R-tree                                                                |
 | `best`   | nodes, float64  | greatest score at the node and below; -inf when there is none                              |
 | `free`   | nodes, int32    | stack of free nodes, used up to state[FREE]                                                |
-| `state`  | 2, int64        | how many nodes are free, the top node (-1: the tree is empty)                              |
+| `state`  | 2, int64        | how many nodes are free, the top node (NONE: the tree is empty)                              |
 | `lo`, `hi`, `score` | numbers, float64 | the intervals by number; a score of NaN means that the number is not in use       |
 
 A number's row of the last three arrays is its own; they are as long as the greatest number in use.
@@ -24,63 +24,68 @@ at most once in w / 4 updates, so updates cost O(log² n) amortised.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
-from tidings.index.scored.scored_blocks import (
-    FREE,
-    WIDTH,
-    Pool,
-    copy_columns,
-    grown_free,
-    tree_build,
-    tree_delete,
-    tree_insert,
-    tree_take,
-)
+from tidings.index.packed.groups import copy_into
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.types import Float64, Int32, Int64
+from tidings.index.scored.scored_blocks import FREE, WIDTH, Pool, grown_free, tree_build, tree_delete, tree_insert, tree_take
 
 LEAF = 64
 TOP = 1
 MAX_PATH = 96
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
-Skeleton = tuple[Float64, Int32, Int32, Int32, Int32, Int32, Float64, Int32, NDArray[np.int64]]
-"""centre, left, right, weight, root, height, best, free, state"""
-Intervals = tuple[Float64, Float64, Float64]
-"""lo, hi, score by number"""
+
+
+class Skeleton(NamedTuple):
+    centre: Float64
+    left: Int32
+    right: Int32
+    weight: Int32
+    root: Int32
+    height: Int32
+    best: Float64
+    free: Int32
+    state: Int64
+
+
+class Intervals(NamedTuple):
+    lo: Float64
+    hi: Float64
+    score: Float64
 
 
 def new_skeleton(nodes: int) -> Skeleton:
-    return (
+    return Skeleton(
         np.full(nodes, np.nan),
-        np.full(nodes, -1, np.int32),
-        np.full(nodes, -1, np.int32),
+        np.full(nodes, NONE, np.int32),
+        np.full(nodes, NONE, np.int32),
         np.zeros(nodes, np.int32),
-        np.full(nodes, -1, np.int32),
+        np.full(nodes, NONE, np.int32),
         np.zeros(nodes, np.int32),
         np.full(nodes, -np.inf),
         np.arange(nodes - 1, -1, -1, dtype=np.int32),
-        np.asarray([nodes, -1], np.int64),
+        np.asarray([nodes, NONE], np.int64),
     )
 
 
 def grown_skeleton(skeleton: Skeleton, nodes: int) -> Skeleton:
     grown = new_skeleton(nodes)
-    copy_columns(skeleton[:7], grown[:7])
-    spare = grown_free(skeleton[7], int(skeleton[8][FREE]), skeleton[0].size, grown[7])
-    grown[8][:] = (spare, skeleton[8][TOP])
+    copy_into(skeleton, grown)
+    spare = grown_free(skeleton.free, int(skeleton.state[FREE]), skeleton.centre.size, grown.free)
+    grown.state[:] = (spare, skeleton.state[TOP])
     return grown
 
 
 def longer(intervals: Intervals, size: int) -> Intervals:
-    lo, hi, score = (np.concatenate([column, np.full(size - column.size, np.nan)]) for column in intervals)
-    return lo, hi, score
+    return Intervals._make(np.concatenate([column, np.full(size - column.size, np.nan)]) for column in intervals)
 
 
 @kernel
 def take_node(skeleton: Skeleton) -> int:
-    _, _, _, _, _, _, _, free, state = skeleton
+    free, state = skeleton.free, skeleton.state
     assert state[FREE] > 0
     state[FREE] -= 1
     return int(free[state[FREE]])
@@ -89,16 +94,16 @@ def take_node(skeleton: Skeleton) -> int:
 @kernel
 def drop_node(skeleton: Skeleton, node: int) -> None:
     centre, left, right, weight, root, height, best, free, state = skeleton
-    centre[node], left[node], right[node], weight[node] = np.nan, -1, -1, 0
-    root[node], height[node], best[node] = -1, 0, -np.inf
+    centre[node], left[node], right[node], weight[node] = np.nan, NONE, NONE, 0
+    root[node], height[node], best[node] = NONE, 0, -np.inf
     free[state[FREE]] = node
     state[FREE] += 1
 
 
 @kernel
-def find_path(skeleton: Skeleton, lo: float, hi: float, nodes: NDArray[np.int64]) -> int:
+def find_path(skeleton: Skeleton, lo: float, hi: float, nodes: Int64) -> int:
     """The nodes from the top to where [lo, hi] belongs; how many. The last may be a new empty leaf."""
-    centre, left, right, _, _, _, _, _, state = skeleton
+    centre, left, right, state = skeleton.centre, skeleton.left, skeleton.right, skeleton.state
     if state[TOP] < 0:
         state[TOP] = take_node(skeleton)
     nodes[0] = state[TOP]
@@ -119,23 +124,24 @@ def find_path(skeleton: Skeleton, lo: float, hi: float, nodes: NDArray[np.int64]
 
 
 @kernel
-def settle(pool: Pool, skeleton: Skeleton, nodes: NDArray[np.int64], length: int) -> int:
-    """After a change at the end of a path: drop empty leaves, renew `best`. The highest node out of balance, or -1."""
-    centre, left, right, weight, root, _, best, _, state = skeleton
-    broken = -1
+def settle(pool: Pool, skeleton: Skeleton, nodes: Int64, length: int) -> int:
+    """After a change at the end of a path: drop empty leaves, renew `best`. The highest node out of balance, or NONE."""
+    centre, left, right, weight = skeleton.centre, skeleton.left, skeleton.right, skeleton.weight
+    root, best, state = skeleton.root, skeleton.best, skeleton.state
+    broken = NONE
     for step in range(length - 1, -1, -1):
         node = nodes[step]
         if weight[node] == 0:
             if step == 0:
-                state[TOP] = -1
+                state[TOP] = NONE
             elif left[nodes[step - 1]] == node:
-                left[nodes[step - 1]] = -1
+                left[nodes[step - 1]] = NONE
             else:
-                right[nodes[step - 1]] = -1
+                right[nodes[step - 1]] = NONE
             drop_node(skeleton, node)
-            broken = -1
+            broken = NONE
             continue
-        best[node] = pool[3][root[node] * WIDTH] if root[node] >= 0 else -np.inf
+        best[node] = pool.score[root[node] * WIDTH] if root[node] >= 0 else -np.inf
         heaviest = 0
         for child in (left[node], right[node]):
             if child >= 0:
@@ -151,9 +157,9 @@ def settle(pool: Pool, skeleton: Skeleton, nodes: NDArray[np.int64], length: int
 
 @kernel
 def insert(pool: Pool, skeleton: Skeleton, intervals: Intervals, number: int) -> int:
-    """Add the interval of that number; the node to rebuild, or -1."""
+    """Add the interval of that number; the node to rebuild, or NONE."""
     lo, hi, score = intervals
-    _, _, _, weight, root, height, _, _, _ = skeleton
+    weight, root, height = skeleton.weight, skeleton.root, skeleton.height
     nodes = np.empty(MAX_PATH, np.int64)
     length = find_path(skeleton, lo[number], hi[number], nodes)
     for node in nodes[:length]:
@@ -167,9 +173,9 @@ def insert(pool: Pool, skeleton: Skeleton, intervals: Intervals, number: int) ->
 
 @kernel
 def delete(pool: Pool, skeleton: Skeleton, intervals: Intervals, number: int) -> int:
-    """Remove the interval of that number; the node to rebuild, or -1."""
+    """Remove the interval of that number; the node to rebuild, or NONE."""
     lo, hi, score = intervals
-    _, _, _, weight, root, height, _, _, _ = skeleton
+    weight, root, height = skeleton.weight, skeleton.root, skeleton.height
     nodes = np.empty(MAX_PATH, np.int64)
     length = find_path(skeleton, lo[number], hi[number], nodes)
     for node in nodes[:length]:
@@ -182,7 +188,7 @@ def delete(pool: Pool, skeleton: Skeleton, intervals: Intervals, number: int) ->
 @kernel
 def rescore(pool: Pool, skeleton: Skeleton, intervals: Intervals, number: int, score: float) -> None:
     lo, hi, scores = intervals
-    _, _, _, _, root, height, _, _, _ = skeleton
+    root, height = skeleton.root, skeleton.height
     nodes = np.empty(MAX_PATH, np.int64)
     length = find_path(skeleton, lo[number], hi[number], nodes)
     node = nodes[length - 1]
@@ -195,14 +201,14 @@ def rescore(pool: Pool, skeleton: Skeleton, intervals: Intervals, number: int, s
 @kernel
 def build_all(pool: Pool, skeleton: Skeleton, intervals: Intervals) -> None:
     """Build an empty tree from all intervals."""
-    skeleton[8][TOP] = take_node(skeleton)
-    grow_subtree(pool, skeleton, intervals, skeleton[8][TOP], np.arange(intervals[0].size).astype(np.int32))
+    skeleton.state[TOP] = take_node(skeleton)
+    grow_subtree(pool, skeleton, intervals, skeleton.state[TOP], np.arange(intervals.lo.size).astype(np.int32))
 
 
 @kernel
 def rebuild(pool: Pool, skeleton: Skeleton, intervals: Intervals, top: int) -> None:
     """Build the subtree of a node anew."""
-    _, left, right, weight, root, height, _, _, _ = skeleton
+    left, right, weight, root, height = skeleton.left, skeleton.right, skeleton.weight, skeleton.root, skeleton.height
     numbers = np.empty(weight[top], np.int32)
     todo = [top]
     found = 0
@@ -225,14 +231,15 @@ def grow_subtree(pool: Pool, skeleton: Skeleton, intervals: Intervals, top: int,
     [ranked, sections 2.1.1 and 3.1]
     """
     lo, hi, score = intervals
-    centre, left, right, weight, root, height, best, _, _ = skeleton
+    centre, left, right, weight = skeleton.centre, skeleton.left, skeleton.right, skeleton.weight
+    root, height, best = skeleton.root, skeleton.height, skeleton.best
     numbers = ascending[np.argsort(-score[ascending], kind="mergesort")]
     todo = [(top, 0, numbers.size)]
     while len(todo) > 0:
         node, first, last = todo.pop()
         part = numbers[first:last]
         weight[node], best[node] = part.size, score[part[0]]
-        left[node], right[node], centre[node] = -1, -1, np.nan
+        left[node], right[node], centre[node] = NONE, NONE, np.nan
         if part.size <= LEAF:
             root[node], height[node] = tree_build(pool, part, lo, hi, score)
             continue

@@ -18,13 +18,14 @@ the order-keeping R-trees, the balance and the subtree maxima (for events that a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.sentinels import NONE
 from tidings.index.packed.simd import overlap64, trailing_zeros
+from tidings.index.packed.types import Float64, Int64, Uint64
 from tidings.index.scored.interval_skeleton import (
     MAX_PATH,
     TOP,
@@ -43,9 +44,14 @@ from tidings.index.scored.ir_tree_check import Walk
 from tidings.index.scored.scored_blocks import FREE, MAX_HEIGHT, WIDTH, Pool, grown_pool, new_pool
 from tidings.rank.bounded_heap import accepts, better, offer, sort_best_first
 
-Float64 = NDArray[np.float64]
-Cursors = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]
-"""for each R-tree of a path: block[path, level] and unread hits[path, level], its height, the entry it stands at"""
+
+class Cursors(NamedTuple):
+    """For each R-tree of a path: block[path, level] and unread hits[path, level], its height, the entry it stands at."""
+
+    block: Int64
+    hits: Uint64
+    height: Int64
+    entry: Int64
 
 
 class IRTree:
@@ -54,14 +60,14 @@ class IRTree:
     def __init__(self) -> None:
         self._pool = new_pool(16)
         self._skeleton = new_skeleton(16)
-        self._intervals: Intervals = (np.empty(0), np.empty(0), np.empty(0))
+        self._intervals = Intervals(np.empty(0), np.empty(0), np.empty(0))
         self._size = 0
 
     @classmethod
     def build(cls, lo: Float64, hi: Float64, score: Float64) -> IRTree:
         """Intervals numbered 0, 1, ... at once."""
         tree = cls()
-        tree._intervals = (np.array(lo, np.float64), np.array(hi, np.float64), np.array(score, np.float64))
+        tree._intervals = Intervals(np.array(lo, np.float64), np.array(hi, np.float64), np.array(score, np.float64))
         tree._size = len(lo)
         if tree._size:
             tree._reserve(tree._size)
@@ -73,7 +79,7 @@ class IRTree:
         return self._size
 
     def __contains__(self, number: int) -> bool:
-        score = self._intervals[2]
+        score = self._intervals.score
         return 0 <= number < score.size and not np.isnan(score[number])
 
     def interval(self, number: int) -> tuple[float, float, float]:
@@ -81,16 +87,16 @@ class IRTree:
         lo, hi, score = (float(column[number]) for column in self._intervals)
         return lo, hi, score
 
-    def numbers(self) -> NDArray[np.int64]:
+    def numbers(self) -> Int64:
         """All numbers in use, ascending."""
-        return np.flatnonzero(~np.isnan(self._intervals[2]))
+        return np.flatnonzero(~np.isnan(self._intervals.score))
 
-    def drain(self) -> tuple[NDArray[np.int64], Float64, Float64, Float64]:
+    def drain(self) -> tuple[Int64, Float64, Float64, Float64]:
         """(number, lo, hi, score) of every interval, by number; the tree is empty afterwards."""
         numbers = self.numbers()
         lo, hi, score = (column[numbers] for column in self._intervals)
         self._pool, self._skeleton, self._size = new_pool(16), new_skeleton(16), 0
-        self._intervals[2][numbers] = np.nan
+        self._intervals.score[numbers] = np.nan
         return numbers, lo, hi, score
 
     def insert(self, number: int, lo: float, hi: float, score: float) -> None:
@@ -98,8 +104,8 @@ class IRTree:
             raise ValueError(f"interval {number} is in the tree already; delete it first or update its score")
         if not lo <= hi or np.isnan(score) or number < 0:
             raise ValueError(f"interval {number} is [{lo}, {hi}] with score {score}: it needs lo <= hi and a number for each")
-        if number >= self._intervals[2].size:
-            self._intervals = longer(self._intervals, max(64, number + 1, 2 * self._intervals[2].size))
+        if number >= self._intervals.score.size:
+            self._intervals = longer(self._intervals, max(64, number + 1, 2 * self._intervals.score.size))
         for column, value in zip(self._intervals, (lo, hi, score), strict=True):
             column[number] = value
         self._reserve(0)
@@ -110,7 +116,7 @@ class IRTree:
         if number not in self:
             raise KeyError(number)
         broken = delete(self._pool, self._skeleton, self._intervals, int(number))
-        self._intervals[2][number] = np.nan
+        self._intervals.score[number] = np.nan
         self._size -= 1
         self._rebalance(broken)
 
@@ -123,23 +129,23 @@ class IRTree:
         self._reserve(0)
         rescore(self._pool, self._skeleton, self._intervals, int(number), float(score))
 
-    def topk(self, q: float, k: int) -> NDArray[np.int64]:
+    def topk(self, q: float, k: int) -> Int64:
         out = np.empty(max(k, 0), np.int64)
         cursors = new_cursors()
         path = open_path(self._pool, self._skeleton, self._intervals, float(q), cursors)
         found, _ = pull(self._pool, self._intervals, float(q), cursors, path, out)
         return out[:found]
 
-    def topk_batch(self, q: Float64, k: int) -> NDArray[np.int64]:
-        """One row for each query, padded with -1."""
+    def topk_batch(self, q: Float64, k: int) -> Int64:
+        """One row for each query, padded with NONE."""
         out = np.empty((len(q), k), np.int64)
         stab_batch(self._pool, self._skeleton, self._intervals, np.ascontiguousarray(q, np.float64), new_cursors(), out)
         return out
 
-    def topk_range(self, qlo: float, qhi: float, k: int) -> NDArray[np.int64]:
+    def topk_range(self, qlo: float, qhi: float, k: int) -> Int64:
         """The best k of the intervals that share a point with [qlo, qhi]."""
         scores, numbers = np.empty(max(k, 0)), np.empty(max(k, 0), np.int64)
-        nodes = np.empty(self._skeleton[0].size + 1, np.int64)
+        nodes = np.empty(self._skeleton.centre.size + 1, np.int64)
         size = overlap_topk(
             self._pool, self._skeleton, self._intervals, float(qlo), float(qhi), new_cursors(), nodes, scores, numbers
         )
@@ -167,7 +173,7 @@ class IRTree:
 
     def _rebalance(self, node: int) -> None:
         if node >= 0:
-            self._reserve(int(self._skeleton[3][node]))
+            self._reserve(int(self._skeleton.weight[node]))
             rebuild(self._pool, self._skeleton, self._intervals, node)
 
     def _reserve(self, intervals: int) -> None:
@@ -178,35 +184,39 @@ class IRTree:
         """
         nodes = 4 + intervals // 16
         blocks = MAX_HEIGHT + nodes + intervals // 50
-        if self._pool[6][FREE] < blocks:
-            had = self._pool[4].size
+        if self._pool.state[FREE] < blocks:
+            had = self._pool.used.size
             self._pool = grown_pool(self._pool, max(had + blocks, had * 3 // 2))
-        if self._skeleton[8][FREE] < nodes:
-            had = self._skeleton[0].size
+        if self._skeleton.state[FREE] < nodes:
+            had = self._skeleton.centre.size
             self._skeleton = grown_skeleton(self._skeleton, max(had + nodes, had * 3 // 2))
 
     def _trim(self) -> None:
         """After a build: give back what was reserved and not used. Blocks and nodes are taken in ascending order."""
-        blocks = self._pool[4].size - int(self._pool[6][FREE])
-        nodes = self._skeleton[0].size - int(self._skeleton[8][FREE])
-        pool: Any = [array[: blocks * WIDTH].copy() for array in self._pool[:4]]
-        self._pool = (*pool, *(array[:blocks].copy() for array in self._pool[4:6]), np.zeros(1, np.int64))
-        skeleton: Any = [array[:nodes].copy() for array in self._skeleton[:8]]
-        self._skeleton = (*skeleton, np.asarray([0, self._skeleton[8][TOP]], np.int64))
+        blocks = self._pool.used.size - int(self._pool.state[FREE])
+        nodes = self._skeleton.centre.size - int(self._skeleton.state[FREE])
+        pool, skeleton = self._pool, self._skeleton
+        entries = blocks * WIDTH
+        self._pool = Pool(
+            *(pool.lo32[:entries].copy(), pool.hi32[:entries].copy(), pool.item[:entries].copy(), pool.score[:entries].copy()),
+            *(pool.used[:blocks].copy(), pool.free[:blocks].copy(), np.zeros(1, np.int64)),
+        )
+        state = np.asarray([0, skeleton.state[TOP]], np.int64)
+        self._skeleton = Skeleton._make(array[:nodes].copy() for array in skeleton)._replace(state=state)
 
 
 def new_cursors() -> Cursors:
-    shape = (MAX_PATH, MAX_HEIGHT)
-    return np.empty(shape, np.int64), np.empty(shape, np.uint64), np.empty(MAX_PATH, np.int64), np.empty(MAX_PATH, np.int64)
+    shape, path = (MAX_PATH, MAX_HEIGHT), MAX_PATH
+    return Cursors(np.empty(shape, np.int64), np.empty(shape, np.uint64), np.empty(path, np.int64), np.empty(path, np.int64))
 
 
 @kernel
 def open_cursor(pool: Pool, cursors: Cursors, path: int, root: int, height: int, qlo: float, qhi: float) -> None:
-    blocks, hits, heights, _ = cursors
+    blocks, hits, heights = cursors.block, cursors.hits, cursors.height
     hits[path, : height + 1] = 0
     heights[path] = height
     blocks[path, height] = root
-    hits[path, height] = overlap64(pool[0], pool[1], root * WIDTH, np.float32(qlo), np.float32(qhi))
+    hits[path, height] = overlap64(pool.lo32, pool.hi32, root * WIDTH, np.float32(qlo), np.float32(qhi))
 
 
 @kernel
@@ -215,8 +225,8 @@ def advance(pool: Pool, intervals: Intervals, cursors: Cursors, path: int, qlo: 
 
     [ranked, section 3.1]
     """
-    lo32, hi32, items, _, _, _, _ = pool
-    lo, hi, _ = intervals
+    lo32, hi32, items = pool.lo32, pool.hi32, pool.item
+    lo, hi = intervals.lo, intervals.hi
     blocks, hits, heights, entries = cursors
     low, high = np.float32(qlo), np.float32(qhi)
     level = 0
@@ -243,7 +253,8 @@ def advance(pool: Pool, intervals: Intervals, cursors: Cursors, path: int, qlo: 
 @kernel
 def open_path(pool: Pool, skeleton: Skeleton, intervals: Intervals, q: float, cursors: Cursors) -> int:
     """Open the R-trees on the way to q, each at its best stabbed interval; how many have one."""
-    centre, left, right, _, root, height, _, _, state = skeleton
+    centre, left, right = skeleton.centre, skeleton.left, skeleton.right
+    root, height, state = skeleton.root, skeleton.height, skeleton.state
     node = state[TOP]
     path = 0
     while node >= 0:
@@ -260,12 +271,12 @@ def open_path(pool: Pool, skeleton: Skeleton, intervals: Intervals, q: float, cu
 
 
 @kernel
-def pull(pool: Pool, intervals: Intervals, q: float, cursors: Cursors, path: int, out: NDArray[np.int64]) -> tuple[int, int]:
+def pull(pool: Pool, intervals: Intervals, q: float, cursors: Cursors, path: int, out: Int64) -> tuple[int, int]:
     """The next `out.size` stabbed intervals over all open cursors: (how many, cursors still open).
 
     [ranked, section 3.1]
     """
-    _, _, items, scores, _, _, _ = pool
+    items, scores = pool.item, pool.score
     blocks, hits, heights, entries = cursors
     found = 0
     while path > 0 and found < out.size:
@@ -284,11 +295,11 @@ def pull(pool: Pool, intervals: Intervals, q: float, cursors: Cursors, path: int
 
 
 @kernel
-def stab_batch(pool: Pool, skeleton: Skeleton, intervals: Intervals, q: Float64, cursors: Cursors, out: NDArray[np.int64]) -> None:
+def stab_batch(pool: Pool, skeleton: Skeleton, intervals: Intervals, q: Float64, cursors: Cursors, out: Int64) -> None:
     for query in range(q.size):
         path = open_path(pool, skeleton, intervals, q[query], cursors)
         found, _ = pull(pool, intervals, q[query], cursors, path, out[query])
-        out[query, found:] = -1
+        out[query, found:] = NONE
 
 
 @kernel
@@ -299,15 +310,16 @@ def overlap_topk(
     qlo: float,
     qhi: float,
     cursors: Cursors,
-    nodes: NDArray[np.int64],
+    nodes: Int64,
     scores: Float64,
-    numbers: NDArray[np.int64],
+    numbers: Int64,
 ) -> int:
     """The best intervals that meet [qlo, qhi], best first, into (scores, numbers); how many.
 
     Subtrees whose best score cannot enter are passed over; of two children the better is walked first.
     """
-    centre, left, right, _, root, height, best, _, state = skeleton
+    centre, left, right, root = skeleton.centre, skeleton.left, skeleton.right, skeleton.root
+    height, best, state = skeleton.height, skeleton.best, skeleton.state
     nodes[0], waiting, size = state[TOP], 1 if state[TOP] >= 0 else 0, 0
     while waiting > 0:
         waiting -= 1
@@ -317,17 +329,17 @@ def overlap_topk(
         if root[node] >= 0:
             open_cursor(pool, cursors, 0, root[node], height[node], qlo, qhi)
             while advance(pool, intervals, cursors, 0, qlo, qhi):
-                entry = cursors[3][0]
-                if not accepts(scores, numbers, size, pool[3][entry], pool[2][entry]):
+                entry = cursors.entry[0]
+                if not accepts(scores, numbers, size, pool.score[entry], pool.item[entry]):
                     break
-                size = offer(scores, numbers, size, pool[3][entry], pool[2][entry])
+                size = offer(scores, numbers, size, pool.score[entry], pool.item[entry])
         if np.isnan(centre[node]):
             continue
         first, second = left[node], right[node]
         if qlo >= centre[node]:
-            first = -1
+            first = NONE
         if qhi <= centre[node]:
-            second = -1
+            second = NONE
         if first >= 0 and second >= 0 and best[first] > best[second]:
             first, second = second, first
         for child in (first, second):

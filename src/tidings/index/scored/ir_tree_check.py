@@ -23,10 +23,7 @@ class Walk:
         found = self._node(top, -np.inf, np.inf) if top >= 0 else []
         assert len(found) == size
         assert sorted(found) == np.flatnonzero(~np.isnan(self.score)).tolist()
-        for used, free in (
-            (self.blocks, self.free_blocks[: self.pool_state[FREE]]),
-            (self.nodes, self.free[: self.state[FREE]]),
-        ):
+        for used, free in ((self.blocks, self.free_blocks[: self.pool_state[FREE]]), (self.nodes, self.free[: self.state[FREE]])):
             assert sorted([*used, *free.tolist()]) == list(range(len(self.count if used is self.blocks else self.centre)))
         free = self.free_blocks[: self.pool_state[FREE]]
         assert np.all(np.isnan(self.lo32.reshape(-1, WIDTH)[free]))

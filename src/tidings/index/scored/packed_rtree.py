@@ -31,24 +31,39 @@ that it bounds.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.sentinels import NONE
 from tidings.index.packed.simd import hit64, overlap64, trailing_zeros
+from tidings.index.packed.types import Bool, Float32, Float64, Int32, Int64, Uint32
 from tidings.rank.bounded_heap import accepts, offer, sort_best_first
 
 FANOUT = 64
 MAX_LEVELS = 6
-Float32 = NDArray[np.float32]
-Float64 = NDArray[np.float64]
-Tree = tuple[Float32, Float32, NDArray[np.int64], NDArray[np.int32], Float64, Float64, NDArray[np.bool_]]
-"""lo32, hi32, offset, row, lo, hi, alive"""
-Bounds = tuple[Float64, Float64, Float64, Float64, Float64]
-"""score, coefficient, best, least, most"""
 
 
-def pack(lo: Float64, hi: Float64) -> tuple[Float32, Float32, NDArray[np.int64]]:
+class Tree(NamedTuple):
+    lo32: Float32
+    hi32: Float32
+    offset: Int64
+    row: Int32
+    lo: Float64
+    hi: Float64
+    alive: Bool
+
+
+class Bounds(NamedTuple):
+    score: Float64
+    coefficient: Float64
+    best: Float64
+    least: Float64
+    most: Float64
+
+
+def pack(lo: Float64, hi: Float64) -> tuple[Float32, Float32, Int64]:
     """The levels (lo32, hi32, offset) of an R-tree over intervals in the given order."""
     with np.errstate(over="ignore"):
         lows, highs = [_padded(lo.astype(np.float32))], [_padded(hi.astype(np.float32))]
@@ -67,10 +82,10 @@ def _padded(values: Float32) -> Float32:
 
 
 @kernel
-def next_stabbed(tree: Tree, q: float, at: int, out: NDArray[np.int64]) -> tuple[int, int, int]:
+def next_stabbed(tree: Tree, q: float, at: int, out: Int64) -> tuple[int, int, int]:
     """Rows of the next `out.size` live intervals that contain q, from place `at` of the arrangement on.
 
-    (how many, the place to go on from or -1 when there are no more, nodes read). Left-first depth-first search on hit masks.
+    (how many, the place to go on from or NONE when there are no more, nodes read). Left-first depth-first search on hit masks.
     [ranked, section 2.2.3 and Lemma 3.2]
     """
     lo32, hi32, offset, row, lo, hi, alive = tree
@@ -109,20 +124,20 @@ def next_stabbed(tree: Tree, q: float, at: int, out: NDArray[np.int64]) -> tuple
         out[found] = interval
         found += 1
         if found == out.size:
-            return found, entry + 1 if entry + 1 < row.size else -1, visits
-    return found, -1, visits
+            return found, entry + 1 if entry + 1 < row.size else NONE, visits
+    return found, NONE, visits
 
 
 @kernel
-def stab_batch(tree: Tree, q: Float64, out: NDArray[np.int64]) -> None:
-    """Row i of `out`: what contains q[i], first in order first, padded with -1."""
+def stab_batch(tree: Tree, q: Float64, out: Int64) -> None:
+    """Row i of `out`: what contains q[i], first in order first, padded with NONE."""
     for query in range(q.size):
         found, _, _ = next_stabbed(tree, q[query], 0, out[query])
-        out[query, found:] = -1
+        out[query, found:] = NONE
 
 
 @kernel
-def stab_living(tree: Tree, q: Float64, died: NDArray[np.uint32], snapshot: int, out: NDArray[np.int64]) -> None:
+def stab_living(tree: Tree, q: Float64, died: Uint32, snapshot: int, out: Int64) -> None:
     """`stab_batch` without the rows that have `died[row] <= snapshot`; `died` may be empty."""
     for query in range(q.size):
         kept, at = 0, 0
@@ -132,19 +147,19 @@ def stab_living(tree: Tree, q: Float64, died: NDArray[np.uint32], snapshot: int,
                 if died.size == 0 or died[out[query, i]] > snapshot:
                     out[query, kept] = out[query, i]
                     kept += 1
-        out[query, kept:] = -1
+        out[query, kept:] = NONE
 
 
 def bounds_of(tree: Tree, score: Float64, coefficient: Float64) -> Bounds:
     """The bounds of every inner entry; `coefficient` is n x j."""
-    offset, row = tree[2], tree[3]
+    offset, row = tree.offset, tree.row
     best = _summaries(score[row], offset, -np.inf, np.maximum)
     columns = coefficient[row]
     least, most = _summaries(columns, offset, np.inf, np.minimum), _summaries(columns, offset, -np.inf, np.maximum)
-    return score, coefficient, best, least, most
+    return Bounds(score, coefficient, best, least, most)
 
 
-def _summaries(values: Float64, offset: NDArray[np.int64], filler: float, reduce: np.ufunc) -> Float64:
+def _summaries(values: Float64, offset: Int64, filler: float, reduce: np.ufunc) -> Float64:
     """What `reduce` makes of the values below each entry of levels 1, 2, ..., one level after the other."""
     levels = [np.empty((0, *values.shape[1:]))]
     for width in np.diff(offset)[:-1]:
@@ -159,7 +174,7 @@ def _summaries(values: Float64, offset: NDArray[np.int64], filler: float, reduce
 @kernel
 def upper_bound(bounds: Bounds, entry: int, attribute: Float64) -> float:
     """No score below the inner entry is greater."""
-    _, _, best, least, most = bounds
+    best, least, most = bounds.best, bounds.least, bounds.most
     bound = float(best[entry])
     for j in range(attribute.size):
         bound += max(least[entry, j] * attribute[j], most[entry, j] * attribute[j])
@@ -168,14 +183,7 @@ def upper_bound(bounds: Bounds, entry: int, attribute: Float64) -> float:
 
 @kernel
 def bounded_search(
-    tree: Tree,
-    bounds: Bounds,
-    number: NDArray[np.int64],
-    attribute: Float64,
-    qlo: float,
-    qhi: float,
-    scores: Float64,
-    numbers: NDArray[np.int64],
+    tree: Tree, bounds: Bounds, number: Int64, attribute: Float64, qlo: float, qhi: float, scores: Float64, numbers: Int64
 ) -> tuple[int, int]:
     """The best live intervals that meet [qlo, qhi], best first, into (scores, numbers): (how many, nodes read)."""
     lo32, hi32, offset, row, lo, hi, alive = tree
@@ -204,9 +212,9 @@ def bounded_search(
             continue
         if alive.size > 0 and not alive[interval]:
             continue
-        score = bounds[0][interval]
+        score = bounds.score[interval]
         for j in range(attribute.size):
-            score += bounds[1][interval, j] * attribute[j]
+            score += bounds.coefficient[interval, j] * attribute[j]
         size = offer(scores, numbers, size, score, number[interval] if number.size > 0 else interval)
     sort_best_first(scores, numbers, size)
     return size, visits

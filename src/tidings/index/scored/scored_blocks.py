@@ -9,46 +9,47 @@ gives the stabbed intervals best first. All trees share one pool of blocks of 64
 | `hi32`  | 64 blocks, float32| the same of the upper end, and the greatest. Unused entries: NaN                         |
 | `item`  | 64 blocks, int32  | leaf: the interval's number; inner: the child block                                      |
 | `score` | 64 blocks, float64| leaf: the score; inner: the score of the first entry below                               |
-| `count` | blocks, int32     | used entries, the first of the block; 0 for a free block                                 |
+| `used`  | blocks, int32     | used entries, the first of the block; 0 for a free block                                 |
 | `free`  | blocks, int32     | stack of free blocks, used up to state[FREE]                                             |
 | `state` | 1, int64          | how many blocks are free                                                                 |
 
-A tree is (root, height): the root block (-1: the tree is empty), and how many levels lie above the leaves. Blocks have at least one
-entry; a block that shrinks below a quarter is merged with a neighbour when the two fit in three quarters of one.
-Callers see to it that enough blocks are free.
+A tree is (root, height): the root block (NONE: the tree is empty), and how many levels lie above the leaves. Blocks have at least
+one entry; a block that shrinks below a quarter is merged with a neighbour when the two fit in three quarters of one. Callers see
+to it that enough blocks are free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.groups import copy_into
+from tidings.index.packed.sentinels import NONE
+from tidings.index.packed.types import Float32, Float64, Int32, Int64
 
 WIDTH = 64
 FILL = 56
 MAX_HEIGHT = 8
 FREE = 0
-Pool = tuple[
-    NDArray[np.float32],
-    NDArray[np.float32],
-    NDArray[np.int32],
-    NDArray[np.float64],
-    NDArray[np.int32],
-    NDArray[np.int32],
-    NDArray[np.int64],
-]
-"""lo32, hi32, item, score, count, free, state"""
+
+
+class Pool(NamedTuple):
+    lo32: Float32
+    hi32: Float32
+    item: Int32
+    score: Float64
+    used: Int32
+    free: Int32
+    state: Int64
 
 
 def new_pool(blocks: int) -> Pool:
-    return (
+    return Pool(
         np.full(blocks * WIDTH, np.nan, np.float32),
         np.full(blocks * WIDTH, np.nan, np.float32),
-        np.full(blocks * WIDTH, -1, np.int32),
+        np.full(blocks * WIDTH, NONE, np.int32),
         np.zeros(blocks * WIDTH, np.float64),
         np.zeros(blocks, np.int32),
         np.arange(blocks - 1, -1, -1, dtype=np.int32),
@@ -59,18 +60,12 @@ def new_pool(blocks: int) -> Pool:
 def grown_pool(pool: Pool, blocks: int) -> Pool:
     """The same pool with `blocks` blocks in all; the new ones are free."""
     grown = new_pool(blocks)
-    copy_columns(pool[:5], grown[:5])
-    grown[6][FREE] = grown_free(pool[5], int(pool[6][FREE]), pool[4].size, grown[5])
+    copy_into(pool, grown)
+    grown.state[FREE] = grown_free(pool.free, int(pool.state[FREE]), pool.used.size, grown.free)
     return grown
 
 
-def copy_columns(old: Iterable[NDArray[Any]], new: Iterable[NDArray[Any]]) -> None:
-    """Into the first places of longer arrays."""
-    for source, target in zip(old, new, strict=True):
-        target[: source.size] = source
-
-
-def grown_free(old: NDArray[np.int32], spare: int, had: int, new: NDArray[np.int32]) -> int:
+def grown_free(old: Int32, spare: int, had: int, new: Int32) -> int:
     """Fill the free stack of a pool that had `had` members and `spare` of them free; how many are free now. Low ones go first."""
     more = new.size - had
     new[:more] = np.arange(new.size - 1, had - 1, -1)
@@ -80,7 +75,7 @@ def grown_free(old: NDArray[np.int32], spare: int, had: int, new: NDArray[np.int
 
 @kernel
 def take_block(pool: Pool) -> int:
-    _, _, _, _, _, free, state = pool
+    free, state = pool.free, pool.state
     assert state[FREE] > 0
     state[FREE] -= 1
     return int(free[state[FREE]])
@@ -88,7 +83,7 @@ def take_block(pool: Pool) -> int:
 
 @kernel
 def drop_block(pool: Pool, block: int) -> None:
-    lo32, hi32, _, _, count, free, state = pool
+    lo32, hi32, count, free, state = pool.lo32, pool.hi32, pool.used, pool.free, pool.state
     lo32[block * WIDTH : block * WIDTH + WIDTH] = np.nan
     hi32[block * WIDTH : block * WIDTH + WIDTH] = np.nan
     count[block] = 0
@@ -99,7 +94,7 @@ def drop_block(pool: Pool, block: int) -> None:
 @kernel
 def rank_in_block(pool: Pool, block: int, level: int, score: float, number: int) -> int:
     """How many entries of the block stand before (score, number); an inner entry stands where its first interval does."""
-    _, _, items, scores, count, _, _ = pool
+    items, scores, count = pool.item, pool.score, pool.used
     low, high = 0, count[block]
     while low < high:
         middle = (low + high) >> 1
@@ -120,7 +115,7 @@ def rank_in_block(pool: Pool, block: int, level: int, score: float, number: int)
 @kernel
 def put_entry(pool: Pool, block: int, slot: int, item: int, lo: np.float32, hi: np.float32, score: float) -> None:
     """Insert an entry into a block that has room."""
-    lo32, hi32, items, scores, count, _, _ = pool
+    lo32, hi32, items, scores, count = pool.lo32, pool.hi32, pool.item, pool.score, pool.used
     end = block * WIDTH + count[block]
     at = block * WIDTH + slot
     for entry in range(end, at, -1):
@@ -132,7 +127,7 @@ def put_entry(pool: Pool, block: int, slot: int, item: int, lo: np.float32, hi: 
 
 @kernel
 def remove_entry(pool: Pool, block: int, slot: int) -> None:
-    lo32, hi32, items, scores, count, _, _ = pool
+    lo32, hi32, items, scores, count = pool.lo32, pool.hi32, pool.item, pool.score, pool.used
     last = block * WIDTH + count[block] - 1
     for entry in range(block * WIDTH + slot, last):
         lo32[entry], hi32[entry] = lo32[entry + 1], hi32[entry + 1]
@@ -144,7 +139,7 @@ def remove_entry(pool: Pool, block: int, slot: int) -> None:
 @kernel
 def move_tail(pool: Pool, source: int, first: int, target: int) -> None:
     """Append the entries of `source` from slot `first` on to `target`."""
-    lo32, hi32, items, scores, count, _, _ = pool
+    lo32, hi32, items, scores, count = pool.lo32, pool.hi32, pool.item, pool.score, pool.used
     for entry in range(source * WIDTH + first, source * WIDTH + count[source]):
         to = target * WIDTH + count[target]
         lo32[to], hi32[to], items[to], scores[to] = lo32[entry], hi32[entry], items[entry], scores[entry]
@@ -155,10 +150,10 @@ def move_tail(pool: Pool, source: int, first: int, target: int) -> None:
 
 @kernel
 def put_or_split(pool: Pool, block: int, slot: int, item: int, lo: np.float32, hi: np.float32, score: float) -> int:
-    """Insert an entry; the new right half when the block had to be split, else -1."""
-    if pool[4][block] < WIDTH:
+    """Insert an entry; the new right half when the block had to be split, else NONE."""
+    if pool.used[block] < WIDTH:
         put_entry(pool, block, slot, item, lo, hi, score)
-        return -1
+        return NONE
     right = take_block(pool)
     move_tail(pool, block, WIDTH // 2, right)
     if slot <= WIDTH // 2:
@@ -170,37 +165,36 @@ def put_or_split(pool: Pool, block: int, slot: int, item: int, lo: np.float32, h
 
 @kernel
 def extent(pool: Pool, block: int) -> tuple[np.float32, np.float32]:
-    lo32, hi32, _, _, count, _, _ = pool
+    lo32, hi32, count = pool.lo32, pool.hi32, pool.used
     used = slice(block * WIDTH, block * WIDTH + count[block])
     return lo32[used].min(), hi32[used].max()
 
 
 @kernel
 def put_child(pool: Pool, parent: int, slot: int, child: int) -> int:
-    """Insert a child's entry; the parent's new right half when it had to be split, else -1."""
+    """Insert a child's entry; the parent's new right half when it had to be split, else NONE."""
     low, high = extent(pool, child)
-    return put_or_split(pool, parent, slot, child, low, high, pool[3][child * WIDTH])
+    return put_or_split(pool, parent, slot, child, low, high, pool.score[child * WIDTH])
 
 
 @kernel
 def refresh(pool: Pool, parent: int, slot: int) -> None:
     """Make an inner entry say what its child holds."""
-    lo32, hi32, items, scores, _, _, _ = pool
+    lo32, hi32, items, scores = pool.lo32, pool.hi32, pool.item, pool.score
     entry = parent * WIDTH + slot
     lo32[entry], hi32[entry] = extent(pool, items[entry])
     scores[entry] = scores[items[entry] * WIDTH]
 
 
 @kernel
-def descend(
-    pool: Pool, root: int, height: int, score: float, number: int, blocks: NDArray[np.int64], slots: NDArray[np.int64]
-) -> None:
+def descend(pool: Pool, root: int, height: int, score: float, number: int, blocks: Int64, slots: Int64) -> None:
     """The way to (score, number): `blocks[level]` and `slots[level]`; at level 0 the slot where it stands or belongs."""
     block = root
     for level in range(height, 0, -1):
         blocks[level] = block
+        # The last child that does not begin after it; what stands before all children goes into the first.
         slots[level] = max(0, rank_in_block(pool, block, level, score, number + 1) - 1)
-        block = pool[2][block * WIDTH + slots[level]]
+        block = pool.item[block * WIDTH + slots[level]]
     blocks[0] = block
     slots[0] = rank_in_block(pool, block, 0, score, number)
 
@@ -230,7 +224,7 @@ def tree_insert(pool: Pool, root: int, height: int, number: int, lo: np.float32,
 @kernel
 def tree_delete(pool: Pool, root: int, height: int, number: int, score: float) -> tuple[int, int]:
     """The tree (root, height) without the interval, which it holds."""
-    items, count = pool[2], pool[4]
+    items, count = pool.item, pool.used
     blocks, slots = np.empty(MAX_HEIGHT, np.int64), np.empty(MAX_HEIGHT, np.int64)
     descend(pool, root, height, score, number, blocks, slots)
     assert items[blocks[0] * WIDTH + slots[0]] == number
@@ -251,14 +245,14 @@ def tree_delete(pool: Pool, root: int, height: int, number: int, score: float) -
         root, height = child, height - 1
     if count[root] == 0:
         drop_block(pool, root)
-        return -1, 0
+        return NONE, 0
     return root, height
 
 
 @kernel
 def merge_child(pool: Pool, parent: int, slot: int) -> None:
     """Join a small child with its right or left neighbour when they fit into three quarters of a block."""
-    items, count = pool[2], pool[4]
+    items, count = pool.item, pool.used
     for left in (slot, slot - 1):
         if left < 0 or left + 1 >= count[parent]:
             continue
@@ -272,12 +266,10 @@ def merge_child(pool: Pool, parent: int, slot: int) -> None:
 
 
 @kernel
-def tree_build(
-    pool: Pool, numbers: NDArray[np.int32], lo: NDArray[np.float64], hi: NDArray[np.float64], score: NDArray[np.float64]
-) -> tuple[int, int]:
+def tree_build(pool: Pool, numbers: Int32, lo: Float64, hi: Float64, score: Float64) -> tuple[int, int]:
     """The tree of `numbers`, which stand in their order already; `lo`, `hi` and `score` are indexed by number."""
     if numbers.size == 0:
-        return -1, 0
+        return NONE, 0
     level = np.empty((numbers.size + FILL - 1) // FILL, np.int64)
     for index in range(level.size):
         level[index] = take_block(pool)
@@ -296,11 +288,11 @@ def tree_build(
 
 
 @kernel
-def tree_take(pool: Pool, root: int, height: int, numbers: NDArray[np.int32], at: int) -> int:
+def tree_take(pool: Pool, root: int, height: int, numbers: Int32, at: int) -> int:
     """Empty the tree: its intervals go to numbers[at:], in their order, and its blocks are free again. The new end."""
     if root < 0:
         return at
-    items, count = pool[2], pool[4]
+    items, count = pool.item, pool.used
     blocks, slots = np.empty(MAX_HEIGHT, np.int64), np.zeros(MAX_HEIGHT, np.int64)
     level = height
     blocks[level] = root

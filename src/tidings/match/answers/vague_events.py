@@ -55,7 +55,7 @@ def linear(reader: Reader, event: Event, aggregate: str) -> bool:
     if not any(isinstance(value, Uncertain) for value in event.values.values()):
         return True
     sides = [segment.aside(RelaxedSegment) for segment in reader.snapshot.segments]
-    return aggregate == "sum" and not any(side.apart or side.index.owners[1].any() for side in sides)
+    return aggregate == "sum" and not any(side.apart or side.index.owners.shared.any() for side in sides)
 
 
 def expected(id: str, each: Iterable[tuple[float, Sequence[Match]]], k: int | None) -> list[Match]:
@@ -112,7 +112,7 @@ def asked(reader: Reader, values: Values) -> Asked:
             alternatives.append((*extent, 1.0))
         start.append(len(alternatives))
     lo, hi, chances = np.array(alternatives, np.float64).reshape(-1, 3).T.copy()
-    event: Alternatives = (np.array(start, np.int64), lo, hi, chances, columns.box[0], columns.word)
+    event = Alternatives(np.array(start, np.int64), lo, hi, chances, columns.box[0], columns.word)
     return event, values
 
 

@@ -18,9 +18,9 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.types import Float64, Int32, Int64
 from tidings.index.rttree.representative_tokens import GRID, Frequencies
 from tidings.index.rttree.tokens import KEYS, Tokens, find, key_of
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, ragged_take, starts
@@ -37,8 +37,8 @@ NOWHERE = -1
 class Nearby(NamedTuple):
     """Of each clause: the word that is rarest where it stands (-1 without words), and the share of events there that have it."""
 
-    word: NDArray[np.int32]
-    share: NDArray[np.float64]
+    word: Int32
+    share: Float64
 
 
 class Statistics:
@@ -48,7 +48,7 @@ class Statistics:
         self.word_count = np.zeros(0, np.int64)
         self.local = Frequencies(local=True)
         self.cell_total = np.zeros(GRID * GRID, np.int64)
-        self._waiting: list[tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int32]]] = []
+        self._waiting: list[tuple[Float64, Int64, Int32]] = []
 
     @property
     def words_an_event(self) -> float:
@@ -71,7 +71,7 @@ class Statistics:
             self._count(np.concatenate(boxes), starts(size), np.concatenate(words))
             self._waiting, self._pending = [], 0
 
-    def _count(self, box: NDArray[np.float64], start: NDArray[np.int64], word: NDArray[np.int32]) -> None:
+    def _count(self, box: Float64, start: Int64, word: Int32) -> None:
         self.events += len(box)
         self._words += len(word)
         seen = np.bincount(word, minlength=len(self.word_count))
@@ -111,14 +111,8 @@ def _no_words(clauses: int) -> Nearby:
 
 @kernel
 def rarest_nearby(
-    cells: NDArray[np.int64],
-    start: NDArray[np.int64],
-    word: NDArray[np.int32],
-    local: Tokens,
-    cell_total: NDArray[np.int64],
-    count: NDArray[np.int64],
-    total: int,
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    cells: Int64, start: Int64, word: Int32, local: Tokens, cell_total: Int64, count: Int64, total: int
+) -> tuple[Int32, Float64]:
     """[rttree, section 4.2: locality-aware method, idf, on counts of events]"""
     rarest, least = np.full(cells.size, -1, np.int32), np.ones(cells.size)
     for c in range(cells.size):

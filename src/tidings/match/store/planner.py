@@ -24,6 +24,7 @@ from tidings.index.blocks.bitmaps import BlockBitmaps
 from tidings.index.blocks.words import WordBlocks
 from tidings.index.packed.clauses import PackedClauses
 from tidings.index.packed.protocol import Home
+from tidings.index.packed.types import Bool, Float64, Int32
 from tidings.index.rttree.home import RtHome
 from tidings.index.rttree.price import price
 from tidings.match.store.event_statistics import Nearby, Statistics
@@ -48,14 +49,7 @@ class Homes(NamedTuple):
     kept: dict[str, PackedClauses]
 
 
-def build_homes(
-    schema: Schema,
-    clauses: ClauseColumns,
-    score: NDArray[np.float64],
-    similar: NDArray[np.bool_],
-    near: NDArray[np.bool_],
-    statistics: Statistics,
-) -> Homes:
+def build_homes(schema: Schema, clauses: ClauseColumns, score: Float64, similar: Bool, near: Bool, statistics: Statistics) -> Homes:
     """Every clause in its home; `score` and whether it goes by similarity or by nearness alone are by owner."""
     built = Homes({}, {})
     nearby, words = statistics.nearby(clauses), statistics.words_an_event
@@ -81,13 +75,8 @@ def mapped_homes(names: Iterable[str], arrays: Mapping[str, NDArray[Any]]) -> Ho
 
 
 def assign(
-    schema: Schema,
-    clauses: ClauseColumns,
-    similar: NDArray[np.bool_],
-    near: NDArray[np.bool_],
-    nearby: Nearby,
-    words_an_event: float,
-) -> dict[str, NDArray[np.int32]]:
+    schema: Schema, clauses: ClauseColumns, similar: Bool, near: Bool, nearby: Nearby, words_an_event: float
+) -> dict[str, Int32]:
     """The clauses of each home, ascending; homes without clauses are left out."""
     wordy = np.diff(clauses.word_start) > 0
     touched = np.ones(len(clauses))
@@ -108,7 +97,7 @@ def assign(
     return {name: rows.astype(np.int32) for name, rows in members.items() if len(rows)}
 
 
-def tree_is_cheaper(nearby: Nearby, touched: NDArray[np.float64], boxed: NDArray[np.bool_], words_an_event: float) -> bool:
+def tree_is_cheaper(nearby: Nearby, touched: Float64, boxed: Bool, words_an_event: float) -> bool:
     """Whether an event spends less on the clauses `boxed` in an R^t++ tree than in the lists of their rarest words.
 
     It is asked of all of them together, since most of what a tree costs is shared.
@@ -120,15 +109,15 @@ def tree_is_cheaper(nearby: Nearby, touched: NDArray[np.float64], boxed: NDArray
     return in_tree < LIST * words_an_event + float(list_price(nearby.word[boxed], share, near).sum())
 
 
-def list_price(word: NDArray[np.int32], share: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
+def list_price(word: Int32, share: Float64, near: Float64) -> Float64:
     """Nanoseconds that an event spends on each clause in its word's list: all of a short list, of a long one the blocks near."""
     length = np.bincount(word)[word]
     blocks = np.where(length > 128, np.minimum((np.sqrt(64 / length) + np.sqrt(near)) ** 2, 1.0), 1.0)
-    spent: NDArray[np.float64] = SLOT * share * blocks
+    spent: Float64 = SLOT * share * blocks
     return spent
 
 
-def box_share(clauses: ClauseColumns) -> NDArray[np.float64]:
+def box_share(clauses: ClauseColumns) -> Float64:
     """Share of the clauses' own extent that each box covers; 1 without a box."""
     bounded = np.isfinite(clauses.box).all(axis=1)
     share = np.ones(len(clauses))
@@ -140,7 +129,7 @@ def box_share(clauses: ClauseColumns) -> NDArray[np.float64]:
     return share
 
 
-def range_share(schema: Schema, clauses: ClauseColumns) -> NDArray[np.float64]:
+def range_share(schema: Schema, clauses: ClauseColumns) -> Float64:
     """Product over each clause's predicates of the share of the dimension that they let through."""
     lo, hi = clauses.pred_lo.copy(), clauses.pred_hi.copy()
     sets = (clauses.pred_kind == IN) | (clauses.pred_kind == NOT_IN) | (clauses.pred_kind == NULL)

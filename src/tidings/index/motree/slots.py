@@ -1,18 +1,19 @@
-"""From names to seats: a hash table with open addressing, for structures whose items are named by their callers.
+"""From names to slots: a hash table with open addressing, for structures whose items are named by their callers.
 
-`table[place]` (uint64, a power of two of them, at most half in use) is name << 32 | seat, or VACANT. A name (0 to 2^31 - 1) stands
+`table[place]` (uint64, a power of two of them, at most half in use) is name << 32 | slot, or VACANT. A name (0 to 2^31 - 1) stands
 in the run of entries that begins at `scatter(name)`. Removal moves later entries of the run back, so there are no tombstones.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel
+from tidings.index.packed.sentinels import NONE
 from tidings.index.packed.simd import wide
+from tidings.index.packed.types import Uint64
 
-Table = NDArray[np.uint64]
+Table = Uint64
 VACANT = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -29,13 +30,13 @@ def scatter(name: int, size: int) -> int:
 
 @borrowing_kernel
 def find(table: Table, name: int) -> int:
-    """The seat of a name, or -1."""
+    """The slot of a name, or NONE."""
     at = scatter(name, table.size)
     while table[at] != VACANT:
         if table[at] >> np.uint64(32) == np.uint64(name):
             return wide(table[at] & np.uint64(0xFFFFFFFF))
         at = (at + 1) & (table.size - 1)
-    return -1
+    return NONE
 
 
 @borrowing_kernel
