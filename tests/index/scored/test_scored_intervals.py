@@ -249,7 +249,7 @@ def test_sopt_visits_at_most_two_nodes_for_each_result():
     lo = rng.random(60_000)
     width = rng.random(60_000) ** 4
     tree = SOPTRTree.build(lo, lo + width, 1 - width)
-    levels = len(tree.tree[2]) - 1
+    levels = len(tree.tree.offset) - 1
     for q in rng.random(200):
         for k in (1, 5, 50):
             assert tree.visits(q, k) <= levels * (2 * k + 1)

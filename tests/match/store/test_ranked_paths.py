@@ -13,27 +13,49 @@ import tidings as td
 from tests.oracle.topic import TopicOracle
 from tidings.match.store.ranked_paths import Question, RankedPaths, plan_for
 
-SCHEMA = td.Schema({"hours": td.Number(0, 8), "pay": td.Number(), "age": td.Number()})
+NUMBERS = {"hours": td.Number(0, 8), "pay": td.Number(), "age": td.Number()}
+SCHEMA = td.Schema({**NUMBERS, "place": td.Place(plane=True), "about": td.Words("as-is")})
 EIGHTHS = st.integers(-1, 17).map(lambda n: n / 8)
 SCORES = st.one_of(st.integers(0, 2).map(float), st.sampled_from(["1 + 0.5 * pay", "2 - pay + 0.25 * age"]))
+EVENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(NUMBERS, EIGHTHS),
+        "place": st.sampled_from([(0.0, 0.0), (1.0, 1.0)]),
+        "about": st.sampled_from([["red"], ["red", "old"], []]),
+    },
+)
+SHAPES = [
+    None,
+    "pay <= 1",
+    "hours < 1 OR hours > 1.5",
+    "hours > 1 OR pay > 1",
+    "pay IS NULL",
+    "hours IS NOT NULL",
+    "A_CONTAINS(about, ('red'))",
+    "S_INTERSECTS(place, BBOX(0, 0, 1, 0.5))",
+    "A_CONTAINS(about, ('red')) AND S_INTERSECTS(place, BBOX(0, 0, 1, 1)) AND hours < 2",
+    "hours + pay > 1",
+    "hours <= 1 AND pay * age < 2",
+]
+"""Filters of every shape but one range on hours: none at all, two clauses, nulls, words, a box, all of them, residues."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     rows=st.lists(st.tuples(EIGHTHS, EIGHTHS, SCORES), min_size=1, max_size=8),
-    extra=st.sampled_from([None, "pay <= 1", "hours < 1 OR hours > 1.5"]),
+    others=st.lists(st.sampled_from(SHAPES), max_size=3),
     removed=st.sets(st.integers(0, 7), max_size=2),
-    stream=st.lists(st.fixed_dictionaries({}, optional={"hours": EIGHTHS, "pay": EIGHTHS, "age": EIGHTHS}), min_size=1, max_size=3),
+    stream=st.lists(EVENTS, min_size=1, max_size=3),
     k=st.integers(1, 5),
 )
-def test_every_path_gives_the_oracle_s_answer(rows, extra, removed, stream, k):
+def test_every_path_gives_the_oracle_s_answer(rows, others, removed, stream, k):
     topic, oracle = td.Topic("jobs", SCHEMA), TopicOracle(SCHEMA)
-    for number, (a, b, score) in enumerate(rows):
-        for one in (topic, oracle):
+    for one in (topic, oracle):
+        for number, (a, b, score) in enumerate(rows):
             one.subscribe(f"s{number}", f"hours BETWEEN {min(a, b)} AND {max(a, b)}", score=score)
-    if extra is not None:
-        for one in (topic, oracle):
-            one.subscribe("t", extra, score=1.0)
+        for number, other in enumerate(others):
+            one.subscribe(f"t{number}", other, score=1.0)
     topic.flush()
     for number in removed & {*range(len(rows))}:
         for one in (topic, oracle):
@@ -53,7 +75,7 @@ def test_every_path_gives_the_oracle_s_answer(rows, extra, removed, stream, k):
 
 
 class FreshMachine(RuleBasedStateMachine):
-    """What is in the memtable only, mostly of one dimension."""
+    """Mostly of one dimension, in the memtable and in segments."""
 
     def __init__(self):
         super().__init__()
@@ -63,13 +85,18 @@ class FreshMachine(RuleBasedStateMachine):
         id=st.integers(0, 9),
         ends=st.tuples(EIGHTHS, EIGHTHS),
         score=st.integers(0, 2),
-        form=st.sampled_from(["hours"] * 12 + ["pay", "two", "formula"]),
+        form=st.sampled_from(["hours"] * 24 + ["pay", "two", "formula", *SHAPES]),
     )
     def subscribe(self, id, ends, score, form):
-        name = "hours" if form == "formula" else "pay" if form == "pay" else "hours"
-        filter = f"{name} BETWEEN {min(ends)} AND {max(ends)}" + (" AND age <= 1" if form == "two" else "")
+        range = f"BETWEEN {min(ends)} AND {max(ends)}"
+        one_range = {"hours": f"hours {range}", "pay": f"pay {range}", "two": f"hours {range} AND age <= 1"}
+        filter = form if form in SHAPES else one_range.get(form, one_range["hours"])
         for one in (self.topic, self.oracle):
             one.subscribe(f"s{id}", filter, score="1 + pay" if form == "formula" else float(score))
+
+    @rule()
+    def flush(self):
+        self.topic.flush()
 
     @rule(id=st.integers(0, 9))
     def unsubscribe(self, id):
@@ -77,7 +104,7 @@ class FreshMachine(RuleBasedStateMachine):
             self.topic.unsubscribe(f"s{id}")
             self.oracle.unsubscribe(f"s{id}")
 
-    @rule(event=st.fixed_dictionaries({}, optional={"hours": EIGHTHS, "pay": EIGHTHS, "age": EIGHTHS}), k=st.integers(0, 11))
+    @rule(event=EVENTS, k=st.integers(0, 11))
     def match(self, event, k):
         event = {"id": "e", **event}
         assert [tuple(m) for m in self.topic.match(event, k)] == [tuple(m) for m in self.oracle.match(event, k)]
