@@ -35,7 +35,7 @@ from tidings.index.packed.groups import named, taken
 from tidings.index.packed.hilbert import hilbert_codes
 from tidings.index.packed.packing import as_events, corners, readonly
 from tidings.index.packed.protocol import Matches
-from tidings.index.packed.record import HEAD, Deaths, Events, Packed, Ranking
+from tidings.index.packed.record import HEAD, Events, Packed, Ranking
 from tidings.index.packed.sentinels import NONE
 from tidings.index.packed.simd import wide
 from tidings.index.packed.types import Float64, Int32, Int64, Signed, Uint8, Uint32
@@ -109,11 +109,11 @@ class WordBlocks(PackedClauses):
         whole, deaths, parts = as_events(events), deaths_of(died, snapshot), []
         for first in range(0, len(events), CHUNK):
             last = min(first + CHUNK, len(events))
-            parts.append(match_words(self.packed, self.lists, whole, first, last, deaths, self._counters))
+            parts.append(match_words(self.packed, self.lists, whole, first, last, *deaths, self._counters))
         return joined(parts)
 
     def match_one(self, events: Events, row: int, died: Uint32, snapshot: int) -> Int32:
-        return match_words(self.packed, self.lists, events, row, row + 1, Deaths(died, snapshot), self._counters)[1]
+        return match_words(self.packed, self.lists, events, row, row + 1, died, snapshot, self._counters)[1]
 
     def topk_batch(
         self, events: EventColumns, k: int, score: Float64, tie: Int64, died: Uint32 | None = None, snapshot: int = 0
