@@ -1,4 +1,4 @@
-"""tidings: a ranked publish/subscribe engine."""
+"""tidings: a ranked publish/subscribe engine. What is public is named here; `tidings.spark` has the transforms of the pipeline."""
 
 from importlib.metadata import version
 
