@@ -18,7 +18,7 @@ from experiments.topkw_data import clustered, flights, ideal_points, uniform
 from tidings.model.values.window import Window
 from tidings.rank.queue_length import p_m, queue_length
 from tidings.windows.memory import NEVER
-from tidings.windows.near.ball_windows import BallWindows
+from tidings.windows.near.windows import NearWindows
 
 SIGMA = 0.001
 PRINTED = {
@@ -63,7 +63,7 @@ def step(text: str) -> None:
 
 def hear(stream, centres, k, window, error=None):
     """CPU seconds, notifications of each subscription, and the windows themselves, after the whole stream."""
-    windows = BallWindows(stream.shape[1])
+    windows = NearWindows(stream.shape[1])
     for s, centre in enumerate(centres):
         windows.activate(str(s), centre, k, Window(count=window), 0, error)
     ids = pa.array(np.arange(len(stream)).astype("U"))

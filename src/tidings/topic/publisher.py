@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any
 
+import numpy as np
+
 from tidings.boards.boards import Boards
 from tidings.boards.changes import Changes
+from tidings.errors import StorageWarning
 from tidings.match.answers.results import Match, Notification, instant
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
@@ -24,12 +28,15 @@ from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import Relevance, relevance_of
 from tidings.topic.live_events import LiveEvents
-from tidings.windows.near.spaces import POINTS, NearSpaces
-from tidings.windows.ranked_lists import Entry
+from tidings.windows.entries import Entries
+from tidings.windows.memory import BEGINNING, NEVER
+from tidings.windows.near.ideal_points import POINTS, IdealPoints
 from tidings.windows.windows import Windows
 
 Ranked = tuple[Subscription, float]
 """A subscription that has a window, and the score of its match."""
+Concerned = tuple[Sequence[Match], Sequence[Ranked]]
+"""The matches of one event: of subscriptions that have no window, and of those that have."""
 
 
 class Publisher:
@@ -38,7 +45,7 @@ class Publisher:
         self.schema = schema
         self.events = LiveEvents(schema)
         self.windows = Windows()
-        self.near = NearSpaces()
+        self.near = IdealPoints()
         self.boards = Boards(schema, matching=matching) if key is not None else None
         self._relevance: dict[str, Relevance | None] = {}
 
@@ -80,18 +87,29 @@ class Publisher:
         self.deactivate(before.id)
         return self.activate(after, time)
 
-    def publish(self, event: Event, at: int, plain: Sequence[Match], ranked: Sequence[Ranked]) -> list[Notification]:
-        """`plain` and `ranked` are the matches of the event; what time brought until `at` comes first. See `publish_near`."""
-        notes = self._advance_windows(at)
-        judged = [(s.id, self._relevant(s, event, score, at)) for s, score in ranked]
-        concerned = [(id, relevance) for id, relevance in judged if relevance is not None and math.isfinite(relevance)]
-        self.events.put(event)
-        notes += [Notification(m.subscription, m.event, m.score, None, "matched", instant(at)) for m in plain]
-        return notes + _of_entries(self.windows.publish(event.id, at, event.expires, concerned))
-
-    def publish_near(self, events: Sequence[Event], at: Sequence[int]) -> list[Notification]:
-        """What all these events, published before, mean for those that are nothing but an ideal point."""
-        return _of_entries(self.near.publish(events, at))
+    def publish(self, events: Sequence[Event], at: Sequence[int], concerned: Sequence[Concerned]) -> list[Notification]:
+        """Publish in this order: who is told, and what time brought on the way, in order of time."""
+        before = self.windows.publications
+        slots, relevances, starts = [], [], [0]
+        for event, time, (_, ranked) in zip(events, at, concerned, strict=True):
+            for subscription, score in ranked:
+                relevance = self._relevant(subscription, event, score, time)
+                if relevance is not None and math.isfinite(relevance):
+                    slots.append(self.windows.slot(subscription.id))
+                    relevances.append(relevance)
+            starts.append(len(slots))
+            self.events.expire(time)
+            self.events.put(event)
+        if not events:
+            return []
+        expires = [NEVER if event.expires is None else event.expires for event in events]
+        told = self.windows.publish_batch([event.id for event in events], at, expires, starts, slots, relevances)
+        plain = [
+            (before + 1 + nth, Notification(m.subscription, m.event, m.score, None, "matched", instant(time)))
+            for nth, (time, (matches, _)) in enumerate(zip(at, concerned, strict=True))
+            for m in matches
+        ]
+        return in_order(plain, [told, *self.near.publish(events, at)])
 
     def _relevant(self, subscription: Subscription, event: Event, score: float, at: int) -> float | None:
         id = subscription.id
@@ -120,10 +138,7 @@ class Publisher:
 
     def advance(self, time: int) -> list[Notification]:
         """What happens by itself up to and including `time`: promotions, and objects that expire."""
-        return self._advance_windows(time) + _of_entries(self.near.advance(time))
-
-    def _advance_windows(self, time: int) -> list[Notification]:
-        notes = _of_entries(self.windows.advance(time))
+        notes = in_order([], [self.windows.advance(time), *self.near.advance(time)])
         for event in self.events.expire(time):
             if self.boards is not None and event.expires is not None:
                 notes += of_changes(self.boards.publish(event.id, None, event.expires), event.expires)
@@ -153,10 +168,12 @@ class Publisher:
         self, clock: int | None, publications: int, states: Iterable[tuple[str, str]], near: Iterable[Subscription] = ()
     ) -> None:
         """`near` are the subscriptions that are nothing but an ideal point."""
-        saved: dict[str, Any] = {id: json.loads(body) for id, body in states}
-        self.near.restore(clock, publications, saved, near)
+        saved: dict[str, Any] = {id: _read(body) for id, body in states}
+        problems = self.near.restore(clock, publications, saved, near)
         matched = {id: state for id, state in saved.items() if id not in self.near and not id.startswith(POINTS)}
-        self.windows = Windows.restore({"clock": clock, "publications": publications, "subscriptions": matched})
+        self.windows, lost = Windows.restore({"clock": clock, "publications": publications, "subscriptions": matched})
+        for problem in problems + lost:
+            warnings.warn(problem, StorageWarning, stacklevel=2)
 
     def restore_boards(self, subscriptions: Iterable[Subscription]) -> None:
         """Boards hold nothing that objects and subscriptions do not say."""
@@ -179,8 +196,27 @@ def same_window(before: Subscription, after: Subscription) -> bool:
     return a.k == b.k and a.window == b.window and a.by == b.by and a.error == b.error and a.since == b.since
 
 
-def _of_entries(entries: Iterable[Entry]) -> list[Notification]:
-    return [Notification(e.subscription, e.event, e.relevance, e.rank or None, e.why, instant(e.at)) for e in entries]
+def in_order(plain: Sequence[tuple[int, Notification]], told: Sequence[Entries]) -> list[Notification]:
+    """By how much had been published, then by time: of what a publication brings, plain matches first.
+
+    A plain match comes with the number of its publication, and is older than all that happens after it.
+    """
+    notes = [note for _, note in plain]
+    for entries in told:
+        notes += [Notification(s, event, score, rank or None, why, instant(at)) for s, event, score, rank, why, at in entries]
+    if sum(map(len, told)) in (0, len(notes)) and len(told) == 1:
+        return notes
+    numbers = np.concatenate([np.array([number for number, _ in plain], np.int64), *(entries.number for entries in told)])
+    times = np.concatenate([np.full(len(plain), BEGINNING), *(entries.at for entries in told)])
+    return [notes[i] for i in np.lexsort((times, numbers)).tolist()]
+
+
+def _read(body: str) -> Any:
+    """A state's body; what is no JSON is no state, and `restore` says so."""
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
 
 
 _notification = partial(tuple.__new__, Notification)

@@ -309,11 +309,7 @@ class Topic:
         asked = Encoded(columns, lambda row: events[row].values)
         hits = self.store.reader(len(events)).match(asked, at=np.asarray(at, np.int64), near=False)
         concerned = by_event(hits, events)
-        notes: list[Notification] = []
-        for event, instant_of, (plain, ranked) in zip(events, at, concerned, strict=True):
-            notes += self.publisher.publish(event, instant_of, plain, ranked)
-        notes += self.publisher.publish_near(events, at)
-        return notes
+        return self.publisher.publish(events, at, concerned)
 
     def _told_of_objects(self, events: Sequence[Event], at: Sequence[int]) -> list[Notification]:
         """Objects of a keyed topic: those of one instant are one change of the boards."""

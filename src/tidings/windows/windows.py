@@ -23,258 +23,213 @@ told at once.
 `error=sigma` keeps the paper's bounded queue of `queue_length(k, sigma, m)` instead of the exact k-skyband; m is the count of a
 count window, else the paper's worst case of 10^9.
 
-The memory and its invariants are described in `window_memory`. [topkw, Sections 2 and 3]
+State, as JSON: the clock, the count of publications, and for each subscription its terms and its candidates as [event,
+relevance, time, expires or null, number, told], best first. `restore` takes back whatever it can read: what it cannot is
+dropped, and said. [topkw, Sections 2 and 3]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
 
 from tidings.errors import SubscriptionError
 from tidings.model.values.window import Window
-from tidings.windows.lists import before, leaving, watch
-from tidings.windows.memory import (
-    CANDIDATE,
-    CLOCK,
-    DONE,
-    JOINING,
-    LIST,
-    NEVER,
-    NUMBER,
-    POOL_FULL,
-    PRUNES,
-    REFILLS,
-    ROW,
-    STORED,
-    TOUCHED,
-    USED,
-    Memory,
-    Records,
-    empty_memory,
-    mark_events,
-    packed_events,
-    padded,
-    rename_events,
-    repack,
-    widened,
-)
-from tidings.windows.passes import advance_to, publish_rows
-from tidings.windows.ranked_lists import Activation, Candidate, Entry, EntryColumns, RankedLists, window_of
+from tidings.windows.entries import Entries
+from tidings.windows.invariants import check_lists
+from tidings.windows.memory import ALL, CLOCK, NEVER, NUMBER
+from tidings.windows.slots import SlotWindows, Terms, terms_of
 
 
-class Windows(RankedLists):
-    _memory: Memory
+class Activation(NamedTuple):
+    k: int | None
+    window: Window | None
+    since: int
+    error: float | None
 
+    def terms(self) -> Terms:
+        duration, count = (None, None) if self.window is None else (self.window.duration, self.window.count)
+        return terms_of(self.k, duration, count, self.since, self.error)
+
+
+class Candidate(NamedTuple):
+    event: str
+    relevance: float
+    time: int
+    expires: int | None
+    number: int
+    told: bool
+
+
+UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, AttributeError, SubscriptionError)
+"""What reading a state that nobody wrote may raise."""
+
+
+class Windows(SlotWindows):
     def __init__(self) -> None:
         super().__init__()
-        self._memory = empty_memory()
+        self._slots: dict[str, int] = {}
+        self._free: list[int] = []
+        self._activations: dict[str, Activation] = {}
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, subscription: str) -> bool:
+        return subscription in self._slots
+
+    def slot(self, subscription: str) -> int:
+        """The number by which batches name a subscription, valid until it is deactivated."""
+        if subscription not in self._slots:
+            raise SubscriptionError(f"subscription {subscription!r} has no window here; activate it first")
+        return self._slots[subscription]
 
     def activate(self, subscription: str, k: int | None, window: Window | None, time: int, error: float | None = None) -> None:
         """From `time` on, excluded, the subscription hears its k best of any window; no window means since then."""
         activation = Activation(k, window, time, error)
-        slot = self._activate(subscription, activation)
-        if slot == len(self._memory.lists):
-            self._widen_slots(2 * slot)
-        self._begin(slot, activation, 2 * (k or 0) + 8)
+        terms = activation.terms()
+        self.begin(self._take_slot(subscription, activation), terms)
 
     def deactivate(self, subscription: str) -> None:
         slot = self.slot(subscription)
-        memory = self._memory
-        memory.lists[slot] = np.zeros((), LIST)
+        self.end(np.array([slot], np.int32))
         del self._slots[subscription], self._activations[subscription]
         self._free.append(slot)
-        watch(memory, slot)
 
-    def publish(self, event: str, time: int, expires: int | None, concerned: Sequence[tuple[str, float]]) -> list[Entry]:
-        """Must be told of every publication of the topic, also of one that concerns nobody: count windows count it."""
-        slots = np.fromiter((self.slot(subscription) for subscription, _ in concerned), np.int32, len(concerned))
-        relevances = np.fromiter((relevance for _, relevance in concerned), np.float64, len(concerned))
-        refuse_nan(relevances)
-        first = self._store_one(event, time, expires)
-        return self._entries(self._publish(first, np.array([0, len(slots)]), slots, relevances))
+    def publish(self, event: str, time: int, expires: int | None, concerned: Sequence[tuple[str, float]]) -> Entries:
+        """A batch of one."""
+        slots = [self.slot(subscription) for subscription, _ in concerned]
+        relevances = [relevance for _, relevance in concerned]
+        return self.publish_batch([event], time, NEVER if expires is None else expires, [0, len(slots)], slots, relevances)
 
-    def publish_batch(
-        self,
-        events: Sequence[str] | pa.Array,
-        times: ArrayLike,
-        expires: ArrayLike,
-        starts: ArrayLike,
-        slots: ArrayLike,
-        relevances: ArrayLike,
-    ) -> EntryColumns:
-        """Publish in this order; event i concerns slots[starts[i]:starts[i + 1]]. `expires` is NEVER for an event without."""
-        starts = np.asarray(starts, np.int64)
-        slots = np.asarray(slots, np.int32)
-        relevances = np.asarray(relevances, np.float64)
-        assert len(starts) == len(events) + 1
-        assert starts[-1] == len(slots) == len(relevances)
-        refuse_nan(relevances)
-        return self._columns(self._publish(self._store(events, times, expires), starts, slots, relevances))
+    def top(self, subscription: str, time: int) -> list[tuple[str, float]]:
+        """The list as it stands at `time` (or at the clock, if that is later): best first."""
+        slot = self.slot(subscription)
+        k = self.memory.lists["k"][self._row(slot)]
+        if k == ALL:
+            raise SubscriptionError(f"subscription {subscription!r} has no k: it hears every match and keeps no list")
+        now = max(time, int(self.memory.meter[CLOCK]))
+        return [(c.event, c.relevance) for c in self._candidates(slot, now)[:k]]
 
-    def _publish(
-        self, first: int, starts: NDArray[np.int64], slots: NDArray[np.int32], relevances: NDArray[np.float64]
-    ) -> list[Records]:
-        meter = self._memory.meter
-        meter[ROW] = meter[JOINING] = 0
-        parts = []
-        while (stop := publish_rows(self._memory, first, starts, slots, relevances)) != DONE:
-            parts.append(self._drain())
-            self._widen_pool() if stop == POOL_FULL else self._widen_out()
-        return [*parts, self._told()]
+    def changed(self) -> set[str]:
+        """The subscriptions whose state is not what it was when last asked. The clock and the count change with every act."""
+        lists = self.memory.lists
+        names = {self.names[slot] for slot in self._slots_at(np.flatnonzero(lists["changed"])).tolist()}
+        lists["changed"][:] = 0
+        return names
 
-    def advance(self, time: int) -> list[Entry]:
-        """The promotions up to and including `time`, each at its exact instant."""
-        parts = []
-        while not advance_to(self._memory, time):
-            parts.append(self._drain())
-            self._widen_out()
-        return self._entries([*parts, self._told()])
+    def state_of(self, subscription: str) -> dict[str, Any]:
+        """All that one subscription needs to go on after a restart, as JSON."""
+        k, window, since, error = self._activations[subscription]
+        candidates = [list(c) for c in self._candidates(self.slot(subscription), int(self.memory.meter[CLOCK]))]
+        span = {} if window is None else {"duration": window.duration, "count": window.count}
+        return {"k": k, **span, "since": since, "error": error, "candidates": candidates}
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "clock": self.clock,
+            "publications": self.publications,
+            "subscriptions": {subscription: self.state_of(subscription) for subscription in self._slots},
+        }
 
     @classmethod
-    def restore(cls, state: Mapping[str, Any]) -> Windows:
-        """Go on from what `state` gave."""
-        windows = cls()
-        windows._set_clock(state)
-        handles = windows._store_saved(state["subscriptions"].values())
+    def restore(cls, state: Mapping[str, Any]) -> tuple[Windows, list[str]]:
+        """Go on from what `state` gave; and a sentence for each subscription whose state cannot be read."""
+        windows, problems = cls(), []
+        windows.set_clock(state["clock"], state["publications"])
+        taken: dict[str, list[Candidate]] = {}
         for subscription, saved in state["subscriptions"].items():
-            windows.activate(subscription, saved["k"], window_of(saved), saved["since"], saved["error"])
-            slot, candidates = windows.slot(subscription), saved["candidates"]
-            windows._put_candidates(slot, candidates, handles, len(candidates) + 1)
-            lists = windows._memory.lists
-            lists["viewed"][slot] = min(len(candidates), lists["limit"][slot])
-            watch(windows._memory, slot)
+            try:
+                candidates = [read_candidate(*candidate) for candidate in saved["candidates"]]
+                windows.activate(subscription, saved["k"], window_of(saved), saved["since"], saved["error"])
+                taken[subscription] = candidates
+            except UNREADABLE as problem:
+                problems.append(f"the window of {subscription!r} begins anew: its state cannot be read ({problem!r})")
+        windows._take_back(taken)
         windows.changed()
-        return windows
+        return windows, problems
 
-    def _store_saved(self, subscriptions: Iterable[Mapping[str, Any]]) -> dict[int, int]:
-        """Take back the events that any candidate refers to; their handles by publication number."""
-        saved = {c[4]: (c[0], c[2], NEVER if c[3] is None else c[3]) for s in subscriptions for c in s["candidates"]}
-        ids, times, expires = zip(*saved.values(), strict=True) if saved else ((), (), ())
-        first = self._store(list(ids), times, expires)
-        self._memory.events["number"][first : first + len(saved)] = list(saved)
-        return {number: first + i for i, number in enumerate(saved)}
+    def _take_back(self, taken: Mapping[str, Sequence[Candidate]]) -> None:
+        events = {c.number: c for candidates in taken.values() for c in candidates}
+        stored = [events[number] for number in sorted(events)]
+        expires = [NEVER if c.expires is None else c.expires for c in stored]
+        self._store_numbered([c.event for c in stored], [c.time for c in stored], expires, [c.number for c in stored])
+        self._put_candidates(taken, {c.number: handle for handle, c in enumerate(stored)})
 
-    def _put_candidates(self, slot: int, candidates: Sequence[Sequence[Any]], handles: Mapping[int, int], room: int) -> None:
-        """Give a slot its saved candidates, best first; they are all reserve until a view is taken from them."""
-        start = self._take_places(slot, room)
-        pool = self._memory.pool
-        for place, (_, relevance, _, _, number, told) in enumerate(sorted(candidates, key=_saved_rank), start):
-            pool["relevance"][place], pool["event"][place], pool["told"][place] = relevance, handles[number], told
-        self._memory.lists["size"][slot] = len(candidates)
+    def _put_candidates(self, taken: Mapping[str, Sequence[Candidate]], handles: Mapping[int, int]) -> None:
+        rows = self._rows(np.array([self._slots[subscription] for subscription in taken], np.int64))
+        found = [c for candidates in taken.values() for c in candidates]
+        sizes = np.array([len(candidates) for candidates in taken.values()], np.int64)
+        mark = np.array([2 * handles[c.number] + bool(c.told) for c in found], np.int64)
+        self._put_back(rows, sizes, -np.array([c.relevance for c in found], np.float64), mark)
 
     @property
     def stats(self) -> dict[str, int]:
-        meter, lists = self._memory.meter, self._memory.lists
-        return {
-            "subscriptions": len(self),
-            "candidates": int(lists["size"].sum()),
-            "publications": int(meter[NUMBER]),
-            "touched": int(meter[TOUCHED]),
-            "refills": int(meter[REFILLS]),
-            "prunes": int(meter[PRUNES]),
-        }
+        return {"subscriptions": len(self), **super().stats}
 
     def check(self) -> None:
-        """Walk every invariant of `window_memory`."""
-        memory = self._memory
-        lists, places = memory.lists, np.zeros(len(memory.pool), np.int64)
+        """Walk every invariant of `memory`."""
         assert set(self._slots.values()).isdisjoint(self._free)
-        for slot in range(len(lists)):
-            start, view, size, room = (int(lists[field][slot]) for field in ("start", "viewed", "size", "room"))
-            places[start : start + room] += 1
-            assert 0 <= view <= size <= room
-            assert view <= lists["limit"][slot]
-            assert slot in self._slots.values() or (size == 0 and lists["k"][slot] == 0)
-            self._check_order(slot)
-            self._check_watch(slot)
-        assert places.max() <= 1, "two slots share a place"
-        for heap in (memory.instants, memory.numbers):
-            assert np.array_equal(heap["heap"][heap["place"]], np.arange(len(heap["key"])))
-            keys = heap["key"][heap["heap"]]
-            assert all(keys[(i - 1) // 2] <= keys[i] for i in range(1, len(keys)))
+        check_lists(self.memory, self.near, {self._row(slot) for slot in self._slots.values()})
 
-    def _check_order(self, slot: int) -> None:
-        lists, pool = self._memory.lists, self._memory.pool
-        start, view, size = int(lists["start"][slot]), int(lists["viewed"][slot]), int(lists["size"][slot])
-        for i in range(start + 1, start + size):
-            above = min(i, start + view) - 1
-            assert before(
-                self._memory.events,
-                self._memory.id_bytes,
-                pool["relevance"][above],
-                pool["event"][above],
-                pool["relevance"][i],
-                pool["event"][i],
-            )
-        assert size == view or not lists["bounded"][slot]
-        assert size == view or view >= lists["k"][slot]
+    def _row(self, slot: int) -> int:
+        return int(self._rows(np.array([slot]))[0])
 
-    def _check_watch(self, slot: int) -> None:
-        memory, lists = self._memory, self._memory.lists
-        depth = lists["limit"][slot] if lists["bounded"][slot] else lists["k"][slot]
-        for i in range(min(depth, lists["viewed"][slot])):
-            instant, number = leaving(memory.lists[slot], memory.events[memory.pool["event"][lists["start"][slot] + i]])
-            assert memory.meter[CLOCK] < memory.instants["key"][slot] <= instant
-            assert memory.meter[NUMBER] < memory.numbers["key"][slot] <= number
-            assert i >= lists["k"][slot] or memory.pool["told"][lists["start"][slot] + i]
+    def _slots_at(self, rows: Any) -> Any:
+        return rows
 
     def _candidates(self, slot: int, now: int) -> list[Candidate]:
         """The slot's candidates that live at `now`, best first."""
-        memory = self._memory
-        start, size = int(memory.lists["start"][slot]), int(memory.lists["size"][slot])
-        result = []
-        for place in range(start, start + size):
-            event = int(memory.pool["event"][place])
-            instant, number = leaving(memory.lists[slot], memory.events[event])
-            if instant > now and number > memory.meter[NUMBER]:
-                time, expires, published = (int(memory.events[field][event]) for field in ("time", "expires", "number"))
-                relevance, told = float(memory.pool["relevance"][place]), bool(memory.pool["told"][place])
-                result.append(Candidate(self._id(event), relevance, time, expires, published, told))
-        return sorted(result, key=lambda c: (-c.relevance, c.time, c.event, c.number))
-
-    def _widen_slots(self, length: int) -> None:
-        self._memory = self._memory._replace(
-            lists=padded(self._memory.lists, length),
-            instants=widened(self._memory.instants, length),
-            numbers=widened(self._memory.numbers, length),
+        row = self._row(slot)
+        own = self.memory.lists[row]
+        cost, mark = self._candidates_of(np.array([row]))
+        event = mark >> 1
+        time, expires, number = (self.memory.events[name][event] for name in ("time", "expires", "number"))
+        live = expires > now
+        if own["duration"] != NEVER:
+            live &= time > max(now, -(2**61)) - own["duration"]
+        if own["counted"] != NEVER:
+            live &= number > self.memory.meter[NUMBER] - own["counted"]
+        rows = zip(
+            self._ids(event[live]).texts(),
+            (-cost[live]).tolist(),
+            time[live].tolist(),
+            [None if e == NEVER else e for e in expires[live].tolist()],
+            number[live].tolist(),
+            (mark[live] & 1).astype(bool).tolist(),
+            strict=True,
         )
+        return sorted((Candidate(*row) for row in rows), key=lambda c: (-c.relevance, c.time, c.event, c.number))
 
-    def _widen_pool(self, wanted: int = 0) -> None:
-        """Close the gaps and leave as many free places again, for the widest slot to double and for `wanted` ones."""
-        rooms = self._memory.lists["room"]
-        length = 2 * int(rooms.sum()) + max(16, 2 * int(rooms.max())) + wanted
-        pool = np.zeros(length, CANDIDATE)
-        self._memory.meter[USED] = repack(self._memory, pool)
-        self._memory = self._memory._replace(pool=pool)
-
-    def _take_places(self, slot: int, room: int) -> int:
-        if self._memory.meter[USED] + room > len(self._memory.pool):
-            self._widen_pool(room)
-        start = int(self._memory.meter[USED])
-        self._memory.lists["start"][slot], self._memory.lists["room"][slot] = start, room
-        self._memory.meter[USED] += room
-        return start
-
-    def _forget_events(self, wanted: int, wanted_bytes: int) -> int:
-        memory = self._memory
-        used = np.zeros(int(memory.meter[STORED]), np.bool_)
-        mark_events(memory, used)
-        rename_events(memory, np.cumsum(used) - 1)
-        events, id_bytes = packed_events(memory.events, memory.id_bytes, used, wanted, wanted_bytes)
-        self._memory = memory._replace(events=events, id_bytes=id_bytes)
-        return int(np.count_nonzero(used))
+    def _take_slot(self, subscription: str, activation: Activation) -> Any:
+        k, _, _, error = activation
+        if subscription in self._slots:
+            raise SubscriptionError(f"subscription {subscription!r} is active already; deactivate it first")
+        if k is not None and k < 0:
+            raise SubscriptionError(f"k is {k}: 0 (nothing), a positive number, or None (everything) is accepted")
+        if error is not None and not 0.0 < error < 1.0:
+            raise SubscriptionError(f"error is {error}: a probability between 0 and 1, both excluded, is accepted")
+        if self._free:
+            slot = self._free.pop()
+            self.names[slot] = subscription
+        else:
+            slot = len(self.names)
+            self.names.append(subscription)
+        self._slots[subscription], self._activations[subscription] = slot, activation
+        return np.array([slot], np.int32)
 
 
-def refuse_nan(relevances: NDArray[np.float64]) -> None:
-    if np.isnan(relevances).any():
-        raise SubscriptionError("relevance is NaN: a number is accepted")
+def window_of(saved: Mapping[str, Any]) -> Window | None:
+    """The window of a saved subscription."""
+    duration, count = saved.get("duration"), saved.get("count")
+    return None if duration is None and count is None else Window(duration=duration, count=count)
 
 
-def _saved_rank(candidate: Sequence[Any]) -> tuple[float, int, str, int]:
-    event, relevance, time, _, number, _ = candidate
-    return -relevance, time, event, number
+def read_candidate(event: str, relevance: float, time: int, expires: int | None, number: int, told: bool) -> Candidate:
+    """Of a state that anybody may have written."""
+    if np.isnan(relevance):
+        raise ValueError("relevance is NaN")
+    until = None if expires is None else int(np.int64(expires))
+    return Candidate(str(event), float(relevance), int(np.int64(time)), until, int(np.int64(number)), bool(told))

@@ -7,7 +7,7 @@ Order: within a batch events are published by (time, id), whatever the partition
 clock. Two rules, of which a query has one (`notify`):
 
 * As they come: the clock is the latest time that any partition has seen. An event that is older than the clock is late: it is
-  taken with its own time, competes while that lies in the window, and is notified at the clock's time (`engine.windows`).
+  taken with its own time, competes while that lies in the window, and is notified at the clock's time (`windows.windows`).
 * By event time: the clock is the query's watermark. What is published later than that waits in `pending`, and is published in order
   when the clock has reached it, so the answers do not depend on the order of arrival. What comes when the clock has passed its time
   is late, as above.
@@ -30,9 +30,9 @@ from tidings.model.values.window import parse_window
 from tidings.spark.state.notification_rows import notification_table
 from tidings.spark.state.state_format import bundle, from_bytes, unbundle
 from tidings.spark.state.window_steps import NOTHING, Publications, WindowStep, joined, numbers, publications, split, tables_of
-from tidings.windows.memory import ALL, CANDIDATE, EVENT, LIST, NEVER, Records, padded
-from tidings.windows.ranked_lists import WHY, EntryColumns
-from tidings.windows.slot_windows import Lists, Saved, SlotWindows
+from tidings.windows.entries import WHY, Entries
+from tidings.windows.memory import ALL, EVENT, NEVER, Records, padded
+from tidings.windows.slots import CANDIDATE, SAVED_LIST, Saved, SlotWindows, Terms
 
 WINDOW = {"k": pa.int32(), "window": pa.string(), "error": pa.float64(), "since": pa.int64(), "by": pa.string()}
 """What makes a window; a subscription whose answers change here begins anew."""
@@ -102,7 +102,7 @@ class ShardWindows:
             for member in members.tolist():
                 self.member.pop(self.ids[member], None)
             self.known[members] = np.zeros((), KNOWN)
-            self.windows.deactivate_many(members)
+            self.windows.end(members)
             if self.pending is not None:
                 self.pending = self.pending.without(members)
 
@@ -139,7 +139,7 @@ class ShardWindows:
         known = self._coded(newcomers)
         self.known[members] = known
         spans = np.array([_span(text) for text in self.codes["window"]], np.int64)[known["window"]]
-        self.windows.activate_many(members, Lists(known["k"], spans[:, 0], spans[:, 1], known["since"], known["error"]))
+        self.windows.begin(members, Terms(known["k"], spans[:, 0], spans[:, 1], known["since"], known["error"]))
 
     def _coded(self, windows: pa.Table) -> Records:
         made = np.zeros(len(windows), KNOWN)
@@ -153,21 +153,21 @@ class ShardWindows:
             made[name] = np.array([*code, 0], np.int32)[coded.indices.fill_null(len(code)).to_numpy()]
         return made
 
-    def _publish(self, step: WindowStep) -> list[EntryColumns]:
+    def _publish(self, step: WindowStep) -> list[Entries]:
         """Who is told, as events are published and as time goes on."""
         if self.pending is None:
-            return [self._told(step.published), self.windows.advance_columns(step.clock)]
+            return [self._told(step.published), self.windows.advance(step.clock)]
         late, fresh = split(step.published, step.clock)
         due, self.pending = split(joined(self.pending, fresh).in_order(), step.clock)
-        return [self._told(due), self.windows.advance_columns(step.clock), self._told(late)]
+        return [self._told(due), self.windows.advance(step.clock), self._told(late)]
 
-    def _told(self, due: Publications) -> EntryColumns:
+    def _told(self, due: Publications) -> Entries:
         return self.windows.publish_batch(due.ids, due.time, due.expires, due.starts, due.members, due.relevances)
 
-    def _table(self, *told: EntryColumns) -> pa.Table:
+    def _table(self, *told: Entries) -> pa.Table:
         return pa.concat_tables([self._rows(entries) for entries in told])
 
-    def _rows(self, entries: EntryColumns) -> pa.Table:
+    def _rows(self, entries: Entries) -> pa.Table:
         names = pa.array([self.ids[member] for member in entries.slot.tolist()], pa.string())
         rank = pa.array(entries.rank, mask=entries.rank == 0)
         why = pa.array(WHY).take(pa.array(entries.promoted.astype(np.int8)))
@@ -206,16 +206,18 @@ class ShardWindows:
         made.manifest = meters["manifest"]
         if waits:
             made.pending = publications(found)
-        for body in chunks:
-            made._load(unbundle(body))
+        loaded = [made._loaded(unbundle(body)) for body in chunks]
+        if loaded:
+            members, saved = zip(*loaded, strict=True)
+            made.windows.load(members, saved)
         return made
 
-    def _load(self, found: Mapping[str, Mapping[str, pa.Array]]) -> None:
+    def _loaded(self, found: Mapping[str, Mapping[str, pa.Array]]) -> tuple[NDArray[np.int32], Saved]:
         newcomers = pa.Table.from_arrays(list(found["newcomers"].values()), schema=NEWCOMERS)
         self._join(newcomers)
-        records = [_records(kind, found[name]) for name, kind in (("lists", LIST), ("places", CANDIDATE), ("events", EVENT))]
+        records = [_records(kind, found[name]) for name, kind in (("lists", SAVED_LIST), ("places", CANDIDATE), ("events", EVENT))]
         lists, places, events = records
-        self.windows.load(newcomers["member"].to_numpy(), Saved(lists, places, found["ids"]["id"], events))
+        return newcomers["member"].to_numpy(), Saved(lists, places, found["ids"]["id"], events)
 
 
 def _published(rows: pa.Table, member: NDArray[np.int64]) -> Publications:
