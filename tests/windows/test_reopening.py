@@ -57,7 +57,7 @@ def test_a_state_that_cannot_be_read_is_reported_and_begun_anew(tmp_path, body, 
         topic.subscribe("s", k=1, window="9 events", time=0, **ranking)
         topic.publish({"id": "a", "price": 5}, time=1)
     with state(tmp_path) as db:
-        assert db.execute("UPDATE state SET body = ? WHERE name = 's'", (body,)).rowcount == 1
+        assert db.execute("UPDATE state SET body = ?, crc = NULL WHERE name = 's'", (body,)).rowcount == 1
     db.close()
     with pytest.warns(StorageWarning, match="the window of 's' begins anew"):
         topic = td.open(tmp_path, "t")
@@ -72,11 +72,12 @@ def test_points_that_are_lost_are_reported(tmp_path, body):
         topic.publish({"id": "a", "price": 5}, time=1)
     with state(tmp_path) as db:
         name = "points\0" + json.dumps(["price"]) + "\0" + "1"
-        change = "DELETE FROM state WHERE name = ?" if body is None else "UPDATE state SET body = ? WHERE name = ?"
+        change = "DELETE FROM state WHERE name = ?" if body is None else "UPDATE state SET body = ?, crc = NULL WHERE name = ?"
         assert db.execute(change, (name,) if body is None else (body, name)).rowcount == 1
     db.close()
-    with pytest.warns(StorageWarning, match="loses \\['a'\\]: their points are not stored"):
+    with pytest.warns(StorageWarning) as caught:
         topic = td.open(tmp_path, "t")
+    assert any("loses ['a']: their points are not stored" in str(warning.message) for warning in caught)
     with topic:
         assert [n.event for n in topic.publish({"id": "b", "price": 6}, time=2)] == ["b"]
 
