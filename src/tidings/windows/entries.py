@@ -52,7 +52,7 @@ class StoredIds(NamedTuple):
         return [text[event] for event in handles]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entries:
     """Notifications in order of time, in any order within an instant. `slot` is the subscription.
 
@@ -77,6 +77,8 @@ class Entries:
         return len(self.slot)
 
     def __iter__(self) -> Iterator[Entry]:
+        if not len(self.slot):
+            return iter(())
         names = [self.names[slot] for slot in self.slot.tolist()]
         texts = self.ids.texts() if isinstance(self.ids, StoredIds) else self.ids.to_pylist()
         whys = [WHY[promoted] for promoted in self.promoted.tolist()]
@@ -84,9 +86,10 @@ class Entries:
 
 
 def of_notices(out: Records, events: Records, id_bytes: NDArray[np.uint8], names: Sequence[str]) -> Entries:
-    """Records of NOTICE, which may be written over afterwards."""
-    slot, event, relevance, rank, why, at, number = (out[name].copy() for name in out.dtype.names or ())
-    return Entries(slot, StoredIds(event, events, id_bytes), relevance, rank, why == PROMOTED, at, number, names)
+    """Records of NOTICE, which may be written over afterwards: copied once, the columns are seen in the copy."""
+    out = out.copy()
+    ids = StoredIds(out["event"], events, id_bytes)
+    return Entries(out["slot"], ids, out["relevance"], out["rank"], out["why"] == PROMOTED, out["at"], out["number"], names)
 
 
 def joined(parts: Sequence[Entries]) -> Entries:

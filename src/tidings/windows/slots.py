@@ -147,12 +147,8 @@ class SlotWindows:
 
         Must be told of every publication of the topic, also of one that concerns nobody: count windows count it.
         """
-        starts = np.asarray(starts, np.int64)
-        concerned = Concerned(starts, np.asarray(slots, np.int32), -np.asarray(relevances, np.float64))
-        assert len(starts) == len(events) + 1
-        assert starts[-1] == len(concerned.row) == len(concerned.cost)
-        if np.isnan(concerned.cost).any():
-            raise SubscriptionError("relevance is NaN: a number is accepted")
+        concerned = concerned_of(starts, slots, relevances)
+        assert len(concerned.start) == len(events) + 1
         return self._publish(self._store(events, times, expires), concerned)
 
     def advance(self, time: int) -> Entries:
@@ -299,6 +295,8 @@ class SlotWindows:
 
     def _store(self, ids: Sequence[str] | pa.Array, times: ArrayLike, expires: ArrayLike) -> int:
         """Add events, numbered as the next publications; the handle of the first. Those no longer needed are forgotten."""
+        if isinstance(ids, list) and len(ids) == 1:
+            return self._store_one(ids[0], int(np.ravel(times)[0]), int(np.ravel(expires)[0]))
         strings = ids if isinstance(ids, pa.Array) else pa.array(ids, pa.string())
         n, (_, offset_buffer, texts) = len(strings), strings.buffers()
         offsets = np.frombuffer(offset_buffer, np.int32)[strings.offset : strings.offset + n + 1] if n else np.zeros(1, np.int32)
@@ -312,6 +310,15 @@ class SlotWindows:
         ends = begin + (offsets - offsets[0])
         added["id_start"], added["id_end"] = ends[:-1], ends[1:]
         self.memory.meter[STORED] += n
+        return first
+
+    def _store_one(self, event: str, time: int, expires: int) -> int:
+        """As `_store`, in a third of the time for one."""
+        name = np.frombuffer(event.encode(), np.uint8)
+        first, begin = self._room_for_events(1, len(name))
+        self.memory.id_bytes[begin : begin + len(name)] = name
+        self.memory.events[first] = time, expires, self.publications + 1, begin, begin + len(name)
+        self.memory.meter[STORED] += 1
         return first
 
     def _store_numbered(self, ids: Any, times: ArrayLike, expires: ArrayLike, numbers: ArrayLike) -> None:
@@ -334,6 +341,15 @@ class SlotWindows:
         """Keep only events that some list refers to, with room for those wanted."""
         used = np.zeros(int(self.memory.meter[STORED]), np.bool_)
         self.memory = with_events(self.memory, used, wanted, wanted_bytes)
+
+
+def concerned_of(starts: ArrayLike, slots: ArrayLike, relevances: ArrayLike) -> Concerned:
+    start, cost = np.asarray(starts, np.int64), -np.asarray(relevances, np.float64)
+    if np.isnan(cost).any():
+        raise SubscriptionError("relevance is NaN: a number is accepted")
+    concerned = Concerned(start, np.asarray(slots, np.int32), cost)
+    assert start[-1] == len(concerned.row) == len(cost)
+    return concerned
 
 
 def terms_of(k: int | None, duration: int | None, count: int | None, since: int, error: float | None) -> Terms:

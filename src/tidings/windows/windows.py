@@ -40,7 +40,7 @@ from tidings.model.values.window import Window
 from tidings.windows.entries import Entries
 from tidings.windows.invariants import check_lists
 from tidings.windows.memory import ALL, CLOCK, NEVER, NUMBER
-from tidings.windows.slots import SlotWindows, Terms, terms_of
+from tidings.windows.slots import SlotWindows, Terms, concerned_of, terms_of
 
 
 class Activation(NamedTuple):
@@ -102,7 +102,8 @@ class Windows(SlotWindows):
         """A batch of one."""
         slots = [self.slot(subscription) for subscription, _ in concerned]
         relevances = [relevance for _, relevance in concerned]
-        return self.publish_batch([event], time, NEVER if expires is None else expires, [0, len(slots)], slots, relevances)
+        concerned_rows = concerned_of([0, len(slots)], slots, relevances)
+        return self._publish(self._store_one(event, time, NEVER if expires is None else expires), concerned_rows)
 
     def top(self, subscription: str, time: int) -> list[tuple[str, float]]:
         """The list as it stands at `time` (or at the clock, if that is later): best first."""

@@ -110,7 +110,9 @@ class NearWindows(Windows):
     def publish(self, event: str, time: int, expires: int | None, point: ArrayLike) -> Entries:
         """`point` has a coordinate a dimension; with a NaN in it the event concerns nobody."""
         points = self._points(np.asarray(point, np.float64).reshape(1, -1))
-        return self._one_by_one(self._store_points([event], time, NEVER if expires is None else expires, points), 1)
+        first = self._store_one(event, time, NEVER if expires is None else expires)
+        self.near.points[:, first] = points[0]
+        return self._one_by_one(first, 1)
 
     def publish_batch(  # type: ignore[override]
         self, events: Sequence[str] | pa.Array, times: ArrayLike, expires: ArrayLike, points: ArrayLike
