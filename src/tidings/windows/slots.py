@@ -313,7 +313,7 @@ class SlotWindows:
         return first
 
     def _store_one(self, event: str, time: int, expires: int) -> int:
-        """As `_store`, in a third of the time for one."""
+        """As `_store`, for one, without Arrow."""
         name = np.frombuffer(event.encode(), np.uint8)
         first, begin = self._room_for_events(1, len(name))
         self.memory.id_bytes[begin : begin + len(name)] = name
