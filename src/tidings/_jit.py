@@ -1,9 +1,11 @@
 """`@kernel`: the one way numba is used.
 
-Compiled code is cached on disk, releases the GIL and keeps IEEE arithmetic (no fastmath). Numba's own cache notices an edit of the
-function's file but not of a callee in another file, so a kernel's cache folder is named by a hash of its module and every
-tidings module that it imports, transitively. The folder lies under `NUMBA_CACHE_DIR` if that is set, else under the user's
-cache folder, else (no writable home, as in many containers) under the temporary folder.
+Compiled code is cached on disk, releases the GIL and keeps IEEE arithmetic (no fastmath). The cache goes by content: a kernel's
+folder is named by a hash of its module, of every project module that it imports, transitively (numba alone would not notice an
+edit of a callee in another file), of the versions of Python, numba, llvmlite and NumPy, and of its settings; numba adds the CPU.
+So every environment, clone and Spark worker of a user shares one cache, whatever the path of the sources. It lies under
+`NUMBA_CACHE_DIR` if that is set, else under the user's cache folder, else (no writable home, as in many containers) under the
+temporary folder. Files are written under another name and renamed, so many processes may fill it at once.
 """
 
 from __future__ import annotations
@@ -18,14 +20,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import llvmlite
 import numba
+import numpy as np
 from numba.core import config
+from numba.core.caching import UserProvidedCacheLocator
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _IMPORT = re.compile(
     r"^\s*(?:from|import)\s+((?:tidings|experiments|benchmarks|tests)[\w.]*)(?:\s+import\s+(?:\(([^)]*)\)|([^#\n]*)))?",
     re.MULTILINE,
+)
+_SETTINGS = repr(
+    (sys.version_info[:3], numba.__version__, llvmlite.__version__, np.__version__, config.BOUNDSCHECK, config.OPT, config.DEBUG)
 )
 _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
 
@@ -53,19 +61,28 @@ def borrowing_kernel(function: Function) -> Function:
     return _compiled(function, _nrt=False)
 
 
+class BySource(UserProvidedCacheLocator):  # type: ignore[misc]
+    """Numba would name the folder by the path of the source; `cache_folder` has named it by what is in it."""
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        return Path(py_file).stem
+
+
 def _compiled(function: Function, **options: bool) -> Function:
-    before = config.CACHE_DIR
+    before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES
     config.CACHE_DIR = str(cache_folder(function.__module__))
+    config.CACHE_LOCATOR_CLASSES = f"{__name__}.{BySource.__name__}"
     try:
         compiled: Function = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     finally:
-        config.CACHE_DIR = before
+        config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before
     return compiled
 
 
 @cache
 def cache_folder(module: str) -> Path:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_SETTINGS.encode())
     for source in sorted(_sources(module)):
         digest.update(source.encode())
     return _cache_root() / digest.hexdigest()[:16]

@@ -2,7 +2,7 @@
 
 Read `job_file` (what a job says), then `runner` (makes the topic, starts the queries, watches them). `progress` is what a query
 tells of itself, `report` the page at the end. `submit` packs this environment for a cluster that lacks it, `submitted_job` is
-the program that runs there, `kernel_cache` where its executors keep compiled kernels.
+the program that runs there.
 
 Imports: everything below in `tidings.spark`, rich.
 """

@@ -25,8 +25,6 @@ from tidings.errors import StorageError
 
 LEFT_TO_SPARK = {"pyspark", "py4j"}
 ENVIRONMENT = "environment"
-KERNELS = "tidings_kernel_cache"
-"""`kernel_cache` under the name it has in the archive."""
 
 
 def command(job: Path, master: str, changes: Sequence[str], packages: str | None, archive: Path) -> list[str]:
@@ -36,7 +34,6 @@ def command(job: Path, master: str, changes: Sequence[str], packages: str | None
     settings = {
         "spark.executorEnv.PYTHONPATH": f"./{ENVIRONMENT}",
         "spark.executorEnv.NUMBA_CACHE_DIR": f"/tmp/{key}",
-        "spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES": f"{KERNELS}.BySource",
         "spark.pyspark.python": "python3",
         "spark.pyspark.driver.python": sys.executable,
     }
@@ -69,7 +66,6 @@ def pack(folder: Path) -> Path:
         with tarfile.open(partial, "w:gz", compresslevel=1) as tar:
             for path in sources:
                 tar.add(path, f"tidings/{path.relative_to(root)}")
-            tar.add(Path(__file__).with_name("kernel_cache.py"), f"{KERNELS}.py")
             for distribution in needed:
                 add_files(tar, distribution)
         partial.rename(archive)
