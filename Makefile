@@ -20,7 +20,8 @@ papers-full: data ; $(RUN) -m experiments --full
 DRAW ?=
 bounds: setup ; NUMBA_BOUNDSCHECK=1 $(RUN) -m pytest -q -n 2 --timeout 3600 \
 	--hypothesis-profile ci $(DRAW) tests/index tests/windows tests/boards tests/topic
-soak: setup java ; $(JAVA) $(RUN) -m pytest -m soak --timeout 7200
+# At most half an hour a run; it goes on where the last one stopped and adds to reliability/reliability.json and docs/reliability.md.
+soak: setup java ; $(JAVA) $(RUN) -m pytest -m soak --timeout 7200 && $(RUN) -m tests.soak --minutes 25
 docs: setup ; $(RUN) -m docs.generate
 demo: setup java ; $(JAVA) $(RUN) -m demo
 clean: ; rm -rf .venv .java build dist demo/data demo/checkpoint demo/report.html

@@ -1,12 +1,17 @@
 """The program that `test_crash` kills: acts on a durable topic as its script says, and acknowledges every act when it has returned.
 
-python crash_child.py FOLDER SCRIPT     # a line of the script is a JSON list: the act's name and its arguments
+python crash_child.py FOLDER SCRIPT [LIMIT MORE]     # a line of the script is a JSON list: the act's name and its arguments
+
+With LIMIT (a name of `resource`) it may, once the topic is open, have MORE of that than it has, and ends at the first refusal.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import resource
 import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -38,11 +43,21 @@ def act(topic: td.Topic, name: str, *arguments: Any) -> None:
         getattr(topic, name)(*arguments)
 
 
-def main(folder: str, script: str) -> None:
+def limit(name: str, more: int) -> None:
+    held = {
+        "RLIMIT_AS": 4096 * int(Path("/proc/self/statm").read_text().split()[0]),
+        "RLIMIT_NOFILE": len(os.listdir("/proc/self/fd")),
+    }
+    resource.setrlimit(getattr(resource, name), (held[name] + more, resource.getrlimit(getattr(resource, name))[1]))
+
+
+def main(folder: str, script: str, *limited: str) -> None:
     merging.FLUSH_AT, merging.MERGE_WIDTH, housekeeping.QUIET = 6, 3, 0.01
     topic = td.open(folder, "t", SCHEMA)
     with open(script) as lines:
         acts = [json.loads(line) for line in lines]
+    if limited:
+        limit(limited[0], int(limited[1]))
     for number, (name, *arguments) in enumerate(acts):
         act(topic, name, *arguments)
         print(number, flush=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -208,14 +209,28 @@ def script(random: random.Random, model: Model, length: int) -> Iterator[list[An
             yield ["merge"]
 
 
-def run_and_kill(folder: Path, acts: list[list[Any]], random: random.Random) -> int:
-    """How many acts a child acknowledged before it was killed: while it opened the topic, at a moment, or after a count."""
+REFUSAL = re.compile(
+    r"^(MemoryError|OSError|ImportError|LLVM ERROR|.*\b(StorageError|ArrowMemoryError|ArrowException|_ArrayMemoryError))\b",
+    re.MULTILINE,
+)
+LIMITS = {"RLIMIT_AS": 64 << 20, "RLIMIT_NOFILE": 6}
+"""How much more than it has a child may be given at most."""
+
+
+def run_and_kill(folder: Path, acts: list[list[Any]], random: random.Random, limit: str | None = None) -> int:
+    """How many acts a child acknowledged before it was killed: while it opened the topic, at a moment, or after a count; or, with
+    a `limit`, before it was refused memory or files."""
     path = folder.with_suffix(".script")
     path.write_text("".join(json.dumps(one) + "\n" for one in acts))
     wanted, done = random.randrange(len(acts) + 1), 0
+    limited = [] if limit is None else [limit, str(random.randrange(LIMITS[limit]))]
     early = threading.Timer(random.uniform(0.0, 3.0) if random.random() < 0.3 else 120, lambda: child.kill())
     with subprocess.Popen(
-        [sys.executable, CHILD, folder, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, CHILD, folder, path, *limited],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as child:
         early.start()
         while done < wanted and child.stdout.readline():
@@ -225,18 +240,19 @@ def run_and_kill(folder: Path, acts: list[list[Any]], random: random.Random) -> 
         early.cancel()
         done += len(child.stdout.readlines())
         complaint = child.stderr.read()
-    assert child.returncode == -9, f"the child failed by itself: {complaint}"
+    refused = limit is not None and (child.returncode < 0 or REFUSAL.search(complaint))
+    assert child.returncode == -9 or refused, f"the child failed by itself: {complaint}"
     return done
 
 
-def survive(seed: int, kills: int, place: str | None) -> None:
+def survive(seed: int, kills: int, place: str | None, limit: str | None = None) -> None:
     draw = random.Random(seed)
     folder = Path(tempfile.mkdtemp(dir=place)) / "topic"
     model = Model()
     try:
         for kill in range(kills):
             acts = list(script(draw, model, ACTS))
-            done = run_and_kill(folder, acts, draw)
+            done = run_and_kill(folder, acts, draw, limit)
             for name, *arguments in acts[:done]:
                 getattr(model, name)(*arguments)
             states = [model, model.after(*acts[done])] if done < len(acts) else [model]
@@ -272,7 +288,6 @@ def test_a_killed_writer_loses_and_halves_nothing(seed):
     survive(seed, 3, memory_disk())
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(100, 120))
-def test_two_hundred_kills(seed):
-    survive(seed, 10, None)
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_writer_that_is_refused_memory_or_files_loses_and_halves_nothing(limit):
+    survive(3, 2, memory_disk(), limit)

@@ -51,7 +51,7 @@ def test_two_segments_that_changed_places_are_found(tmp_path):
         assert heard(topic) == expected
 
 
-@pytest.mark.parametrize("table", ["subscription", "chunk", "event", "state"])
+@pytest.mark.parametrize("table", ["subscription", "chunk", "event", "state", "outbox"])
 def test_a_damaged_row_of_the_registry_is_named(tmp_path, table):
     made(tmp_path)
     with td.open(tmp_path) as topic:
@@ -64,7 +64,7 @@ def test_a_damaged_row_of_the_registry_is_named(tmp_path, table):
         path.unlink()
     with sqlite3.connect(tmp_path / "registry.sqlite") as db:
         damaged = "CAST(replace(CAST(body AS TEXT), 'price', 'prise') AS TEXT)" if table != "chunk" else "substr(body, 1, 200)"
-        if table == "state":
+        if table in ("state", "outbox"):
             damaged = "body || ' '"
         assert db.execute(f"UPDATE {table} SET body = {damaged}").rowcount
     db.close()
@@ -72,8 +72,8 @@ def test_a_damaged_row_of_the_registry_is_named(tmp_path, table):
         with pytest.warns(StorageWarning, match="state"), td.open(tmp_path) as topic:
             assert len(topic) == 5
     else:
-        with pytest.raises(StorageError, match=f"damaged: {table}"):
-            td.open(tmp_path)
+        with pytest.raises(StorageError, match=f"damaged: {table}"), td.open(tmp_path) as topic:
+            topic.outbox()
 
 
 def test_an_empty_pin_holds_nothing_up(tmp_path):

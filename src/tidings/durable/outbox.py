@@ -25,7 +25,7 @@ class Outbox:
 
     def outbox(self, after: int = 0, limit: int = 1000) -> list[tuple[int, Notification]]:
         """The first `limit` notifications numbered above `after`, in order, that were not acknowledged."""
-        rows = self.registry.read("SELECT number, body FROM outbox WHERE number > ? ORDER BY number LIMIT ?", after, limit)
+        rows = self.registry.bodies("outbox", "WHERE number > ? ORDER BY number LIMIT ?", after, limit)
         return [(number, _notification(body)) for number, body in rows]
 
     def acknowledge(self, number: int) -> None:

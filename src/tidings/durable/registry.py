@@ -43,10 +43,12 @@ CREATE TABLE IF NOT EXISTS gone (id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITH
 CREATE INDEX IF NOT EXISTS gone_seq ON gone (seq);
 CREATE TABLE IF NOT EXISTS event (id TEXT PRIMARY KEY, expires INTEGER, body TEXT NOT NULL, crc INTEGER) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS event_expires ON event (expires) WHERE expires IS NOT NULL;
-CREATE TABLE IF NOT EXISTS outbox (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS outbox (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL, crc INTEGER
+);
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body BLOB NOT NULL, crc INTEGER) WITHOUT ROWID;
 """
-CHECKED = {"subscription": "id", "chunk": "seq", "event": "id", "state": "name"}
+CHECKED = {"subscription": "id", "chunk": "seq", "event": "id", "state": "name", "outbox": "number"}
 """The tables whose bodies have check sums, and what names a row."""
 
 
@@ -128,9 +130,9 @@ class Registry:
         """
         sums = "crc" if table in self._summed else "NULL"
         rows = self.read(f"SELECT {CHECKED[table]}, body, {sums} FROM {table} {rest}", *parameters)
-        sound = [(name, body) for name, body, crc in rows if crc is None or crc == crc_of(body)]
+        sound = [(name, body) for name, body, crc in rows if is_sound(body, crc)]
         if len(sound) < len(rows):
-            damaged = next(name for name, body, crc in rows if crc is not None and crc != crc_of(body))
+            damaged = next(name for name, body, crc in rows if not is_sound(body, crc))
             said = f"the registry {self.path} is damaged: {table} {damaged!r} has not the check sum it was written with"
             if table != "state":
                 raise StorageError(f"{said}; restore it from a backup")
@@ -166,6 +168,11 @@ class Registry:
 
 def crc_of(body: str | bytes) -> int:
     return zlib.crc32(body.encode() if isinstance(body, str) else body)
+
+
+def is_sound(body: object, crc: int | None) -> bool:
+    """Whether a body is as it was written. A damaged row may hold anything; one of format 1 has no sum."""
+    return isinstance(body, str | bytes) and (crc is None or crc == crc_of(body))
 
 
 def _address(path: Path, readonly: bool) -> str:

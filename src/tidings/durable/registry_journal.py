@@ -57,8 +57,9 @@ class RegistryJournal(Journal):
     def _put_notes(self, db: sqlite3.Connection, notes: Sequence[Notification]) -> None:
         """An object may change twice in one instant, and both changes are news; an event enters a list once."""
         suffix = f"-{secrets.token_hex(4)}" if self.keyed else ""
-        due = [(n.id + suffix, json.dumps([*n[:5], n.at.isoformat()])) for n in notes]
-        db.executemany("INSERT OR IGNORE INTO outbox (id, body) VALUES (?, ?)", due)
+        bodies = [(n.id + suffix, json.dumps([*n[:5], n.at.isoformat()])) for n in notes]
+        due = [(id, body, crc_of(body)) for id, body in bodies]
+        db.executemany("INSERT OR IGNORE INTO outbox (id, body, crc) VALUES (?, ?, ?)", due)
 
     def removed(self, seq: int, ids: Sequence[str]) -> None:
         with self.registry.transaction() as db:

@@ -86,9 +86,13 @@ class Topic:
 
     def use(self, vocabularies: Vocabularies) -> None:
         """Begin with these codes and no subscriptions."""
-        self.vocabularies = vocabularies
         self.store = Store(self.schema, vocabularies, self.statistics)
         self.housekeeping = Housekeeping(self.store)
+
+    @property
+    def vocabularies(self) -> Vocabularies:
+        """The codes that stand now; another object after they were taken back."""
+        return self.store.vocabularies
 
     def new_publisher(self) -> Publisher:
         """One that knows nothing yet."""
@@ -255,7 +259,7 @@ class Topic:
         if read.vague:
             return explain_vague(self.store.packed_reader(), read, known, now)
         reader = self.store.reader()
-        columns = self.encode([read])
+        columns = encode_events(self.schema, reader.vocabularies, [read.values])
         return explain_event(reader, columns, read, now, k) if known is None else explain_pair(reader, columns, read, known, now)
 
     # Publishing
@@ -333,9 +337,12 @@ class Topic:
         self.housekeeping.flush()
 
     def merge(self) -> None:
-        """Make one segment of all."""
+        """Make one segment of all, and take back the codes of strings that nobody names any more, if they are most."""
         self.housekeeping.flush()
         self.housekeeping.merge()
+        if self.store.mostly_unused:
+            with self._writing:
+                self.housekeeping.reclaim()
 
     def close(self) -> None:
         self.housekeeping.close()

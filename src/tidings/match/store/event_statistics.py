@@ -18,6 +18,7 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings._jit import kernel
 from tidings.index.packed.types import Float64, Int32, Int64
@@ -84,6 +85,14 @@ class Statistics:
             begin, element = ragged_take(start, placed)
             self.local.add(box[placed], begin, word[element])
             self.cell_total += np.bincount(self.local.cells(box[placed]), minlength=GRID * GRID)
+
+    def recode(self, used: NDArray[np.bool_]) -> None:
+        """Only the words whose old codes are `used` are left, in that order. Neighbourhoods begin anew."""
+        with self._lock:
+            if not used.all():
+                self.word_count = self.word_count[used[: len(self.word_count)]]
+                self.local, self.cell_total = Frequencies(local=True), np.zeros(GRID * GRID, np.int64)
+                self._waiting, self._pending = [], 0
 
     def nearby(self, clauses: ClauseColumns) -> Nearby:
         """The rarest word of each clause in its neighbourhood."""

@@ -56,6 +56,11 @@ class Housekeeping:
         """Make one segment of all, and wait for it. The one worker merges: two at a time could take up the same segment."""
         self._background(self._store.merge).result()
 
+    def reclaim(self) -> None:
+        """Take back unused codes, and save; whoever calls it lets no change come meanwhile."""
+        self._background(self._store.reclaim).result()
+        self.flush()
+
     def settle(self) -> None:
         """Wait for the work in the background, and for what it would do in quiet times; what it raised is raised here."""
         self._finish()

@@ -151,6 +151,11 @@ class Similar:
         seen = self._frequency[code] if 0 <= code < len(self._frequency) else 0
         return float(idf(np.array([seen]), self._clauses)[0])
 
+    def use(self, vocabularies: Vocabularies) -> None:
+        """Go on with these: the words, if there has been a generation, have the codes they had."""
+        assert not self.generation or vocabularies.words is self._vocabularies.words
+        self._vocabularies = vocabularies
+
     def stats(self) -> dict[str, Any]:
         return {
             "generation": self.generation,

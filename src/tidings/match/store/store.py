@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +24,13 @@ from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.memtable import Memtable
 from tidings.match.store.memtable_reader import Work
 from tidings.match.store.reader import Reader, SingleEvent, Snapshot, live_subscriptions
+from tidings.match.store.reclaiming import Used
 from tidings.match.store.segment import Segment
 from tidings.match.store.similar import Similar
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.match.store.subscription_rows import Rows, concat_rows
 from tidings.model.columns.arrays import Vocabularies
+from tidings.model.columns.gather import NO_CLAUSES
 from tidings.model.door.subscription import Subscription
 from tidings.model.values.schema import Schema
 
@@ -45,6 +48,8 @@ class Store:
         self.similar = Similar(schema, vocabularies)
         self.work = Work()
         self.written = 0
+        self.mostly_unused = False
+        """whether, when all was last merged, less than half of the codes were in use"""
         self.on_packed: Callable[[], object] = lambda: None
         self._single = SingleEvent(schema, vocabularies)
         self._found: tuple[str | None, Snapshot, Place] = (None, self.snapshot, (None, ABSENT))
@@ -195,20 +200,44 @@ class Store:
         self.snapshot = self.packed = Snapshot(segments, seq)
         self.on_packed()
 
+    def reclaim(self) -> None:
+        """Make one segment of all in the codes that are in use (`reclaiming`). Matching goes on, changes must wait."""
+        with self.lock:
+            self.pack()
+            before = self.snapshot
+        rows = live_rows(before.segments, before.seq)
+        used = Used(self.schema, self.vocabularies, NO_CLAUSES if rows is None else rows.clauses, self.similar.generation > 0)
+        vocabularies, built = used.vocabulary(), list[LiveSegment]()
+        self.statistics.recode(used.words)
+        if rows is not None:
+            recoded = replace(rows, clauses=used.recoded())
+            built.append(LiveSegment(Segment.build(self.schema, recoded, self.statistics, before.seq), vocabularies))
+        with self.lock:
+            assert self.snapshot is before, "changes wait"
+            self.vocabularies = vocabularies
+            self.memtable = Memtable(self.schema, vocabularies)
+            self.similar.use(vocabularies)
+            self._single = SingleEvent(self.schema, vocabularies)
+            self.mostly_unused = False
+            self._now_packed(tuple(built), before.seq)
+
     def merge(self, inputs: Sequence[LiveSegment] | None = None) -> None:
         """Make one segment of `inputs`, all segments if not given. Runs beside matching and changes."""
         with self.lock:
             self.pack()
             before = self.snapshot
-        inputs = list(before.segments if inputs is None else inputs)
-        kept = [(live, rows) for live in inputs if len(rows := live.live(before.seq))]
+        whole, inputs = inputs is None, list(before.segments if inputs is None else inputs)
+        rows = live_rows(inputs, before.seq)
         merged: list[LiveSegment] = []
-        if kept:
-            rows_of_all = concat_rows([live.segment.rows().take(rows) for live, rows in kept])
-            merged.append(LiveSegment(Segment.build(self.schema, rows_of_all, self.statistics, before.seq), self.vocabularies))
+        if rows is not None:
+            merged.append(LiveSegment(Segment.build(self.schema, rows, self.statistics, before.seq), self.vocabularies))
+        if whole:
+            clauses = NO_CLAUSES if rows is None else rows.clauses
+            self.mostly_unused = Used(self.schema, self.vocabularies, clauses, self.similar.generation > 0).few
         with self.lock:
-            for live, rows in kept:
-                self._carry_deaths(live, rows, merged[0])
+            for live in inputs:
+                if len(lived := live.live(before.seq)):
+                    self._carry_deaths(live, lived, merged[0])
             for home in (home for live in inputs for home in live.segment.homes.values()):
                 self.work.add(home.stats.candidates, home.stats.matches)
             self.snapshot, self.packed = (
@@ -221,3 +250,9 @@ class Store:
         for ordinal in rows[~live.is_live(rows, self.snapshot.seq)]:
             there = merged.segment.names.find(live.segment.names[int(ordinal)])
             merged.bury(there, int(live.died[ordinal]) + live.segment.born)
+
+
+def live_rows(segments: Sequence[LiveSegment], seq: int) -> Rows | None:
+    """All that live in these segments at change `seq`; None if nobody does."""
+    kept = [live.segment.rows().take(rows) for live in segments if len(rows := live.live(seq))]
+    return concat_rows(kept) if kept else None

@@ -61,7 +61,7 @@ class Vocabularies:
 
     @property
     def size(self) -> int:
-        """How many strings have codes; it only grows."""
+        """How many strings have codes; in one object it only grows."""
         return len(self.words) + sum(map(len, self.categories.values()))
 
 

@@ -91,7 +91,7 @@ class EventBatch:
     rows: NDArray[np.int64]
     refused: list[tuple[int, str]]
     _read: ReadEvents = field(repr=False)
-    _known: int
+    _known: tuple[Vocabularies, int]
     _blocks: dict[int, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -99,8 +99,8 @@ class EventBatch:
 
     def encoded(self, vocabularies: Vocabularies) -> EventColumns:
         """`columns` in the codes that `vocabularies` has now: made anew if strings came since."""
-        if vocabularies.size != self._known:
-            self._known = vocabularies.size
+        if self._known != (vocabularies, vocabularies.size):
+            self._known = vocabularies, vocabularies.size
             self.columns = self._read.encode(self.schema, vocabularies)
         return self.columns
 
@@ -126,7 +126,7 @@ def events_from_arrow(
     columns, taken, rows, refused = read_rows(
         table, EventError, "events", lambda reader: read_columns(schema, reader, key), on_error
     )
-    known = vocabularies.size
+    known = vocabularies, vocabularies.size
     return EventBatch(
         schema=schema,
         key=key,

@@ -1,0 +1,60 @@
+"""What the runs counted, added up: `reliability/reliability.json`, and the page that is made of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+KEPT, PAGE = ROOT / "reliability" / "reliability.json", ROOT / "docs" / "reliability.md"
+EMPTY: dict[str, Any] = {"seeds": {}, "seconds": {}, "totals": {}, "failures": [], "runs": []}
+INTRODUCTION = """# Reliability: what was done to it, and how often
+
+Written by `make soak` (`python -m tests.soak`) from `reliability/reliability.json`; do not edit. Each run lasts at most half an
+hour, goes on with the seeds after those of the run before and adds to the totals. `python -m tests.soak --seed 17 kills` does again
+what seed 17 of the kind `kills` did.
+
+What is checked each time: all that was acknowledged is there, what was not is there wholly or not at all, every answer is the
+oracle's; a damaged file that is derived is rebuilt and no answer changes, a damaged registry is refused; no input raises
+anything but an error of `tidings.errors`. `-wal` files are not damaged: SQLite takes what follows a damaged
+frame for never written.
+"""
+
+
+def load() -> dict[str, Any]:
+    return json.loads(KEPT.read_text()) if KEPT.exists() else json.loads(json.dumps(EMPTY))
+
+
+def save(record: dict[str, Any]) -> None:
+    KEPT.parent.mkdir(exist_ok=True)
+    aside = KEPT.with_suffix(".new")
+    aside.write_text(json.dumps(record, indent=1) + "\n")
+    os.replace(aside, KEPT)
+    PAGE.write_text(page(record))
+
+
+def begun(record: dict[str, Any]) -> dict[str, Any]:
+    """The entry of a run that begins now."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    versions = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    run = {"began": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit.strip(), "machine": versions, "seconds": 0}
+    record["runs"].append(run)
+    return run
+
+
+def page(record: dict[str, Any]) -> str:
+    hours = sum(record["seconds"].values()) / 3600
+    lines = [INTRODUCTION, f"{len(record['runs'])} runs, {hours:.1f} hours in all.\n", "| what | how often |", "|---|---:|"]
+    lines += [f"| {what} | {count:,} |" for what, count in sorted(record["totals"].items())]
+    lines += ["", "| kind | next seed | hours |", "|---|---:|---:|"]
+    lines += [f"| {kind} | {record['seeds'][kind]} | {record['seconds'][kind] / 3600:.2f} |" for kind in sorted(record["seeds"])]
+    lines += ["", f"Failures: {len(record['failures'])}."]
+    lines += [
+        f"- `{f['kind']}`, seed {f['seed']}, commit {f['commit']}: {f['said'].splitlines()[0][:300]}" for f in record["failures"]
+    ]
+    return "\n".join(lines) + "\n"
