@@ -24,7 +24,11 @@ raises.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tidings.model.door.by import By, read_by
 from tidings.model.filter.clause import Values
@@ -69,3 +73,46 @@ def _decayed(relevance: Relevance, length: int) -> Relevance:
         return None if value is None else value + time / length
 
     return decayed
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRelevance:
+    """The same of a batch of events, in columns: NaN where an attribute is missing or the answer is not finite."""
+
+    attributes: tuple[str, ...]
+    value: Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64] | float]
+    decay: int | None
+
+    def __call__(self, columns: Mapping[str, NDArray[np.float64]], time: NDArray[np.int64]) -> NDArray[np.float64]:
+        """`columns` are NaN where an attribute is missing; `time` is when each event is published."""
+        with np.errstate(all="ignore"):
+            value = np.full(len(time), self.value(columns))
+            if self.decay is not None:
+                # Python divides whole numbers of any size to the nearest float.
+                value += np.array([instant / self.decay for instant in time.tolist()])
+        for name in self.attributes:
+            value[np.isnan(columns[name])] = np.nan
+        value[~np.isfinite(value)] = np.nan
+        return value
+
+
+def column_relevance(schema: Schema, by: str) -> ColumnRelevance | None:
+    """The relevance that `by` means, for columns; None if it has to be asked of one event after the other."""
+    meaning = read_by(schema, by)
+    if meaning.expression is None:
+        return ColumnRelevance(tuple(name for name, _, _ in meaning.near), _near_column(meaning), meaning.decay)
+    column = meaning.expression.column
+    return None if column is None else ColumnRelevance(tuple(meaning.expression.attributes), column, meaning.decay)
+
+
+def _near_column(by: By) -> Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64] | float]:
+    terms = [term for term in by.near if term[2] > 0.0]
+
+    def relevance(columns: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | float:
+        total: NDArray[np.float64] | float = 0.0
+        for name, value, weight in terms:
+            off = columns[name] - value
+            total = total + weight * (off * off)
+        return -np.sqrt(total)
+
+    return relevance

@@ -16,27 +16,29 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from tidings.boards.boards import Boards
 from tidings.boards.changes import Changes
 from tidings.errors import StorageWarning
+from tidings.match.answers.notifications import ENTERED, MATCHED, PROMOTED, Notifications, Part
+from tidings.match.answers.ordering import ROW, match_table
 from tidings.match.answers.results import Match, Notification, instant
+from tidings.match.store.hits import Hits
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
-from tidings.rank.relevance import Relevance, relevance_of
+from tidings.rank.relevance import relevance_of
 from tidings.topic.live_events import LiveEvents
+from tidings.topic.publications import Publications
+from tidings.topic.ranked_matches import RankedMatches, parted
 from tidings.windows.entries import Entries
-from tidings.windows.memory import BEGINNING, NEVER
+from tidings.windows.memory import BEGINNING
 from tidings.windows.near.ideal_points import POINTS, IdealPoints
 from tidings.windows.windows import Windows
-
-Ranked = tuple[Subscription, float]
-"""A subscription that has a window, and the score of its match."""
-Concerned = tuple[Sequence[Match], Sequence[Ranked]]
-"""The matches of one event: of subscriptions that have no window, and of those that have."""
 
 
 class Publisher:
@@ -47,7 +49,7 @@ class Publisher:
         self.windows = Windows()
         self.near = IdealPoints()
         self.boards = Boards(schema, matching=matching) if key is not None else None
-        self._relevance: dict[str, Relevance | None] = {}
+        self.ranked = RankedMatches(schema)
 
     def activate(self, subscription: Subscription, time: int) -> list[Notification]:
         """Begin a board, which starts with its current list, or an ideal point; other windows begin with their first match."""
@@ -74,7 +76,6 @@ class Publisher:
     def deactivate(self, id: str) -> None:
         if self.boards is not None and id in self.boards:
             self.boards.unwatch(id)
-        self._relevance.pop(id, None)
         if id in self.windows:
             self.windows.deactivate(id)
         if id in self.near:
@@ -87,44 +88,24 @@ class Publisher:
         self.deactivate(before.id)
         return self.activate(after, time)
 
-    def publish(self, events: Sequence[Event], at: Sequence[int], concerned: Sequence[Concerned]) -> list[Notification]:
+    def publish(self, events: Publications, hits: Hits) -> Notifications:
         """Publish in this order: who is told, and what time brought on the way, in order of time."""
+        if not len(events):
+            return Notifications([])
         before = self.windows.publications
-        slots, relevances, starts = [], [], [0]
-        for event, time, (_, ranked) in zip(events, at, concerned, strict=True):
-            for subscription, score in ranked:
-                relevance = self._relevant(subscription, event, score, time)
-                if relevance is not None and math.isfinite(relevance):
-                    slots.append(self.windows.slot(subscription.id))
-                    relevances.append(relevance)
-            starts.append(len(slots))
+        plain, ranked = parted(hits)
+        start, slot, relevance = self.ranked.concerned(self.windows, ranked, events)
+        told = self.windows.publish_batch(events.ids, events.at, events.expires, start, slot, relevance)
+        near = self.near.publish(events.ids, events.at, events.expires, events.column)
+        for event, time in zip(events.events(), events.at.tolist(), strict=True):
             self.events.expire(time)
             self.events.put(event)
-        if not events:
-            return []
-        expires = [NEVER if event.expires is None else event.expires for event in events]
-        told = self.windows.publish_batch([event.id for event in events], at, expires, starts, slots, relevances)
-        plain = [
-            (before + 1 + nth, Notification(m.subscription, m.event, m.score, None, "matched", instant(time)))
-            for nth, (time, (matches, _)) in enumerate(zip(at, concerned, strict=True))
-            for m in matches
-        ]
-        return in_order(plain, [told, *self.near.publish(events, at)])
-
-    def _relevant(self, subscription: Subscription, event: Event, score: float, at: int) -> float | None:
-        id = subscription.id
-        if id not in self._relevance:
-            self._relevance[id] = relevance_of(self.schema, subscription.by) if subscription.by is not None else None
-            if id not in self.windows:
-                assert subscription.since is not None
-                self.windows.activate(id, subscription.k, subscription.window, subscription.since, subscription.error)
-        relevance = self._relevance[id]
-        return score if relevance is None else relevance(event.values, at)
+        return in_order(plain_part(plain, events, before + 1), [told, *near])
 
     def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
         """Changes of a keyed topic's objects at one instant: their net effect on every board."""
         assert self.boards is not None
-        notes = self.advance(at)
+        notes = list(self.advance(at))
         now = at if self.clock is None else max(at, self.clock)
         puts: list[tuple[str, Values | None]] = []
         for event in events:
@@ -136,15 +117,18 @@ class Publisher:
                 puts.append((event.id, event.values))
         return notes + of_changes(self.boards.publish_batch(puts, at), at)
 
-    def advance(self, time: int) -> list[Notification]:
+    def advance(self, time: int) -> Notifications:
         """What happens by itself up to and including `time`: promotions, and objects that expire."""
-        notes = in_order([], [self.windows.advance(time), *self.near.advance(time)])
+        told = in_order(None, [self.windows.advance(time), *self.near.advance(time)])
+        if self.boards is None:
+            self.events.expire(time)
+            return told
+        notes = list(told)
         for event in self.events.expire(time):
-            if self.boards is not None and event.expires is not None:
+            if event.expires is not None:
                 notes += of_changes(self.boards.publish(event.id, None, event.expires), event.expires)
-        if self.boards is not None:
-            self.boards.expire(time)
-        return notes
+        self.boards.expire(time)
+        return Notifications.of(notes)
 
     def top(self, subscription: Subscription, time: int) -> list[Match]:
         """A subscription's list at `time`, best first."""
@@ -171,6 +155,7 @@ class Publisher:
         saved: dict[str, Any] = {id: _read(body) for id, body in states}
         problems = self.near.restore(clock, publications, saved, near)
         matched = {id: state for id, state in saved.items() if id not in self.near and not id.startswith(POINTS)}
+        self.ranked.forget_slots()
         self.windows, lost = Windows.restore({"clock": clock, "publications": publications, "subscriptions": matched})
         for problem in problems + lost:
             warnings.warn(problem, StorageWarning, stacklevel=2)
@@ -196,19 +181,44 @@ def same_window(before: Subscription, after: Subscription) -> bool:
     return a.k == b.k and a.window == b.window and a.by == b.by and a.error == b.error and a.since == b.since
 
 
-def in_order(plain: Sequence[tuple[int, Notification]], told: Sequence[Entries]) -> list[Notification]:
+def plain_part(hits: Hits, events: Publications, first: int) -> tuple[NDArray[np.int64], Part] | None:
+    """Matches of subscriptions without a list, by id within an event, and the numbers of their publications."""
+    if not hits:
+        return None
+    if len(hits) > 1 or len(events) > 1:
+        table = match_table(events.ids, hits, None)
+        row, subscription, event, score = (table[name].combine_chunks() for name in (ROW, "subscription", "event", "score"))
+        row, score = row.to_numpy(), score.to_numpy()
+    else:
+        (found,) = hits
+        row, subscription, event, score = found.event, found.source.ids(found.ordinal), events.ids.take(found.event), found.score
+    return row + np.int64(first), Part(subscription, event, score, None, MATCHED, events.at[row])
+
+
+def told_part(entries: Entries) -> Part:
+    """Names are looked up at once: a slot may have another owner when somebody asks."""
+    names = entries.names
+    subscription = [names[slot] for slot in entries.slot.tolist()]
+    why = np.where(entries.promoted, PROMOTED, ENTERED).astype(np.int8)
+    return Part(subscription, entries.ids, entries.relevance, entries.rank, why, entries.at)
+
+
+def in_order(plain: tuple[NDArray[np.int64], Part] | None, told: Sequence[Entries]) -> Notifications:
     """By how much had been published, then by time: of what a publication brings, plain matches first.
 
     A plain match comes with the number of its publication, and is older than all that happens after it.
     """
-    notes = [note for _, note in plain]
-    for entries in told:
-        notes += [Notification(s, event, score, rank or None, why, instant(at)) for s, event, score, rank, why, at in entries]
-    if sum(map(len, told)) in (0, len(notes)) and len(told) == 1:
-        return notes
-    numbers = np.concatenate([np.array([number for number, _ in plain], np.int64), *(entries.number for entries in told)])
-    times = np.concatenate([np.full(len(plain), BEGINNING), *(entries.at for entries in told)])
-    return [notes[i] for i in np.lexsort((times, numbers)).tolist()]
+    told = [entries for entries in told if len(entries)]
+    parts = [told_part(entries) for entries in told]
+    if plain is None and len(parts) == 1:
+        return Notifications(parts)
+    if plain is None:
+        plain = np.empty(0, np.int64), Part([], pa.array([], pa.string()), np.empty(0), None, MATCHED, np.empty(0, np.int64))
+    if not told:
+        return Notifications([plain[1]])
+    numbers = np.concatenate([plain[0], *(entries.number for entries in told)])
+    times = np.concatenate([np.full(len(plain[0]), BEGINNING), *(entries.at for entries in told)])
+    return Notifications([plain[1], *parts], np.lexsort((times, numbers)))
 
 
 def _read(body: str) -> Any:

@@ -21,14 +21,15 @@ import pyarrow as pa
 
 from tidings.errors import SubscriptionError
 from tidings.match.answers.explain import Explanation, explain_event, explain_pair, explain_vague
-from tidings.match.answers.ordering import by_event, match_list, match_table
+from tidings.match.answers.notifications import Notifications
+from tidings.match.answers.ordering import match_list, match_table
 from tidings.match.answers.relaxed import relaxed_list, relaxed_table
 from tidings.match.answers.results import Match, Notification, instant
 from tidings.match.answers.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
 from tidings.match.store.event_statistics import Statistics
 from tidings.match.store.hits import LONG_AGO
 from tidings.match.store.housekeeping import Housekeeping
-from tidings.match.store.reader import Encoded, EventList
+from tidings.match.store.reader import EventList
 from tidings.match.store.segment import near_rows
 from tidings.match.store.store import Store
 from tidings.match.store.subscription_rows import rows_of_batch
@@ -51,6 +52,7 @@ from tidings.model.values.times import check_ahead
 from tidings.rank.relevance import relevance_of
 from tidings.topic.journal import Journal
 from tidings.topic.moving import moved, placed_within
+from tidings.topic.publications import Publications, PublishedBatch, PublishedEvent
 from tidings.topic.publisher import Publisher, same_window
 from tidings.topic.stats import topic_stats
 
@@ -264,23 +266,23 @@ class Topic:
 
     # Publishing
 
-    def publish(self, event: Any, *, time: Any = None) -> list[Notification]:
+    def publish(self, event: Any, *, time: Any = None) -> Notifications:
         """Take an event in: who is notified of it, and what the passing of time until then brought."""
         read = self._read(event)
         if read.vague:
             raise unpublishable(read)
         with self._writing:
-            return self._publish([read], self.encode([read]), time)
+            return self._publish(PublishedEvent(read, self._at(time), time is not None), time)
 
-    def publish_batch(self, events: Any, *, time: Any = None) -> list[Notification]:
+    def publish_batch(self, events: Any, *, time: Any = None) -> Notifications:
         """Take many events in, in order, as one change; an event's own `time` is when it is published unless `time` says."""
         batch = self._batch(events)
         if isinstance(batch, list):
             raise unpublishable(next(event for event in batch if event.vague))
         with self._writing:
-            return self._publish(batch.events(), batch.encoded(self.vocabularies), time)
+            return self._publish(PublishedBatch(batch, self._at(time), time is not None), time)
 
-    def advance(self, time: Any) -> list[Notification]:
+    def advance(self, time: Any) -> Notifications:
         """Let time pass: promotions and expiries up to and including `time`."""
         with self._writing, Committed(self):
             notes = self.publisher.advance(self._at(time))
@@ -298,29 +300,24 @@ class Topic:
         with self._writing:
             return self.publisher.top(self.subscription(id), self._at(time))
 
-    def _publish(self, events: Sequence[Event], columns: EventColumns, time: Any) -> list[Notification]:
-        now = self._at(time)
-        at = [now if time is not None or event.time is None else event.time for event in events]
-        if time is None:
-            check_ahead(max(at, default=now), now)
+    def _publish(self, events: Publications, time: Any) -> Notifications:
+        if time is None and len(events):
+            check_ahead(int(events.at.max()), self._at(None))
         with Committed(self):
-            notes = self._told(events, columns, at) if self.key is None else self._told_of_objects(events, at)
-            self.journal.published(events, notes, self.publisher)
+            notes = self._told(events) if self.key is None else self._told_of_objects(events)
+            self.journal.published(events.events(), notes, self.publisher)
         return notes
 
-    def _told(self, events: Sequence[Event], columns: EventColumns, at: Sequence[int]) -> list[Notification]:
+    def _told(self, events: Publications) -> Notifications:
         """Who is notified of each event, once the publisher has taken it in."""
-        asked = Encoded(columns, lambda row: events[row].values)
-        hits = self.store.reader(len(events)).match(asked, at=np.asarray(at, np.int64), near=False)
-        concerned = by_event(hits, events)
-        return self.publisher.publish(events, at, concerned)
+        return self.publisher.publish(events, events.hits(self.store.reader(len(events))))
 
-    def _told_of_objects(self, events: Sequence[Event], at: Sequence[int]) -> list[Notification]:
+    def _told_of_objects(self, events: Publications) -> Notifications:
         """Objects of a keyed topic: those of one instant are one change of the boards."""
         notes: list[Notification] = []
-        for instant_of, group in groupby(zip(at, events, strict=True), key=itemgetter(0)):
+        for instant_of, group in groupby(zip(events.at.tolist(), events.events(), strict=True), key=itemgetter(0)):
             notes += self.publisher.replace([event for _, event in group], instant_of)
-        return notes
+        return Notifications.of(notes)
 
     # The rest
 

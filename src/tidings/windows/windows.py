@@ -54,6 +54,20 @@ class Activation(NamedTuple):
         return terms_of(self.k, duration, count, self.since, self.error)
 
 
+def terms_of_many(activations: Sequence[Activation]) -> Terms:
+    windows = [activation.window for activation in activations]
+    span = np.array(
+        [
+            [ALL if activation.k is None else activation.k for activation in activations],
+            [NEVER if window is None else window.duration or NEVER for window in windows],
+            [NEVER if window is None else window.count or NEVER for window in windows],
+            [activation.since for activation in activations],
+        ],
+        np.int64,
+    )
+    return Terms(span[0], span[1], span[2], span[3], np.array([activation.error or 0.0 for activation in activations]))
+
+
 class Candidate(NamedTuple):
     event: str
     relevance: float
@@ -91,6 +105,14 @@ class Windows(SlotWindows):
         activation = Activation(k, window, time, error)
         terms = activation.terms()
         self.begin(self._take_slot(subscription, activation), terms)
+
+    def activate_many(
+        self, subscriptions: Sequence[str], terms: Sequence[tuple[int | None, Window | None, int, float | None]]
+    ) -> None:
+        """The same of many at once; `terms` are k, window, time and error of each."""
+        made = list(map(Activation._make, terms))
+        slots = [self._take_slot(subscription, own) for subscription, own in zip(subscriptions, made, strict=True)]
+        self.begin(np.concatenate(slots), terms_of_many(made))
 
     def deactivate(self, subscription: str) -> None:
         slot = self.slot(subscription)

@@ -1,4 +1,4 @@
-"""From hits to answers: in order of id, or the best k, as a table or as objects; and for publishing, event by event."""
+"""From hits to answers: in order of id, or the best k, as a table or as objects."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from tidings._jit import kernel
 from tidings.match.answers.results import Match
 from tidings.match.store.hits import NO_ROWS, Found, Hits
 from tidings.match.store.sorted_ids import buffers, compare
-from tidings.model.door.event import Event
-from tidings.model.door.subscription import Subscription
 
 ROW = "row"
-Ranked = list[tuple[Subscription, float]]
 
 
 def match_list(id: str, hits: Hits, k: int | None = None) -> list[Match]:
@@ -98,20 +95,3 @@ def best(table: pa.Table, k: int) -> pa.Table:
 
 def table_of(row: NDArray[np.int32], subscription: pa.Array, score: NDArray[np.float64]) -> pa.Table:
     return pa.table({ROW: pa.array(row, pa.int32()), "subscription": subscription, "score": pa.array(score, pa.float64())})
-
-
-def by_event(hits: Hits, events: Sequence[Event]) -> list[tuple[list[Match], Ranked]]:
-    """For each event: the matches of subscriptions that have no ranking, by id; and those that have, with their scores."""
-    sorted_out: list[tuple[list[Match], Ranked]] = [([], []) for _ in events]
-    for found in hits:
-        ranked = found.source.ranked(found.ordinal)
-        if ranked is not None:
-            listed = found.where(ranked)
-            for row, one, score in zip(listed.event.tolist(), listed.ordinal.tolist(), listed.score.tolist(), strict=True):
-                sorted_out[row][1].append((found.source.subscription(one), score))
-            found = found.where(~ranked)
-        for row, id, score in zip(found.event.tolist(), found.source.names(found.ordinal), found.score.tolist(), strict=True):
-            sorted_out[row][0].append(Match(events[row].id, id, score))
-    for plain, _ in sorted_out:
-        plain.sort(key=lambda match: match.subscription)
-    return sorted_out

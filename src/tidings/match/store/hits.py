@@ -6,7 +6,7 @@ and how that one ranks, so whoever has hits asks the source and never looks into
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Values
+from tidings.model.values.window import Window
 
 NEVER = 2**62
 """The instant or change number of what does not happen."""
 LONG_AGO = -NEVER
 """Before any expiry."""
+NO_TEXT = -1
 NO_ROWS = np.empty(0, np.int32)
 Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Rows of events, and the ordinals that match them."""
@@ -27,8 +29,20 @@ ValuesOf = Callable[[int], Values]
 """The values of the event in a row, for what no column can decide."""
 
 
+class Terms(NamedTuple):
+    """What makes a list of a subscriber's own."""
+
+    k: int | None
+    window: Window | None
+    since: int
+    error: float | None
+
+
 class Source(Protocol):
-    """`expiry` and `ranked` are None where nobody expires or has a list of his own."""
+    """`expiry`, `ranked` and `by` are None where nobody expires, has a list of his own or a relevance.
+
+    `by` numbers the texts, NO_TEXT for none, and gives the text of a number.
+    """
 
     def ids(self, ordinal: NDArray[np.integer]) -> pa.StringArray: ...
 
@@ -39,6 +53,10 @@ class Source(Protocol):
     def expiry(self, ordinal: NDArray[np.int32]) -> NDArray[np.int64] | None: ...
 
     def ranked(self, ordinal: NDArray[np.int32]) -> NDArray[np.bool_] | None: ...
+
+    def terms(self, ordinal: NDArray[np.integer]) -> list[Terms]: ...
+
+    def by(self, ordinal: NDArray[np.integer]) -> tuple[NDArray[np.integer], Callable[[int], str]] | None: ...
 
     def subscription(self, ordinal: int) -> Subscription: ...
 
@@ -57,6 +75,18 @@ class Found(NamedTuple):
 
 
 Hits = Sequence[Found]
+
+
+def terms_of(subscriptions: Iterable[Subscription]) -> list[Terms]:
+    return [Terms(s.k, s.window, LONG_AGO if s.since is None else s.since, s.error) for s in subscriptions]
+
+
+def by_of(subscriptions: Iterable[Subscription]) -> tuple[NDArray[np.integer], Callable[[int], str]] | None:
+    """As `Source.by`, of objects."""
+    number: dict[str | None, int] = {None: NO_TEXT}
+    code = np.array([number.setdefault(s.by, len(number) - 1) for s in subscriptions], np.int64)
+    texts = [text for text in number if text is not None]
+    return (code, texts.__getitem__) if texts else None
 
 
 def living(source: Source, pairs: Pairs, at: int | NDArray[np.int64]) -> Pairs:

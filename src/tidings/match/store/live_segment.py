@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tidings.index.packed.packing import readonly
 from tidings.index.packed.record import Events
-from tidings.match.store.hits import Pairs, ValuesOf
+from tidings.match.store.hits import Pairs, Terms, ValuesOf
 from tidings.match.store.segment import Segment
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.model.columns.arrays import EventColumns, Vocabularies
@@ -81,9 +81,9 @@ class LiveSegment:
         """See `Segment.match`."""
         return self.segment.match(events, values, self.died, seq - self.segment.born, near)
 
-    def match_one(self, event: Events, values: Values, seq: int) -> NDArray[np.int32]:
+    def match_one(self, event: Events, values: Values, seq: int, near: bool = True) -> NDArray[np.int32]:
         died = readonly(self.died) if len(self.died) else _NOBODY
-        return self.segment.match_one(event, values, died, seq - self.segment.born)
+        return self.segment.match_one(event, values, died, seq - self.segment.born, near)
 
     def topk(self, events: EventColumns, k: int, seq: int) -> Pairs:
         return self.segment.topk(events, k, self.died, seq - self.segment.born)
@@ -102,6 +102,15 @@ class LiveSegment:
 
     def ranked(self, ordinal: NDArray[np.int32]) -> NDArray[np.bool_] | None:
         return None if self.segment.ranked is None else self.segment.ranked[ordinal]
+
+    def terms(self, ordinal: NDArray[np.integer]) -> list[Terms]:
+        return self.segment.terms(ordinal)
+
+    def by(self, ordinal: NDArray[np.integer]) -> tuple[NDArray[np.integer], Callable[[int], str]] | None:
+        if self.segment.by is None:
+            return None
+        code, texts = self.segment.by
+        return code[ordinal], lambda number: str(texts[number])
 
     def subscription(self, ordinal: int) -> Subscription:
         return self.segment.subscription(self.vocabularies, ordinal)

@@ -6,7 +6,7 @@ clause itself for the rows that are left. One event takes the way through NumPy,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tidings._jit import inlined, kernel
 from tidings.index.packed.packing import as_events
 from tidings.index.packed.record import Events
-from tidings.match.store.hits import NEVER, NO_ROWS, Pairs, ValuesOf
+from tidings.match.store.hits import NEVER, NO_ROWS, Pairs, Terms, ValuesOf, by_of, terms_of
 from tidings.model.columns.arrays import EventColumns
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Clause, Values
@@ -101,7 +101,7 @@ class MemtableReader:
         event, ordinal = zip(*sorted(found, key=lambda pair: (pair[0], self.owner[pair[1]].id)), strict=True)
         return np.array(event, np.int32), np.array(ordinal, np.int32)
 
-    def match_one(self, event: EventColumns, values: Values) -> NDArray[np.int32]:
+    def match_one(self, event: EventColumns, values: Values, near: bool = True) -> NDArray[np.int32]:
         """The ordinals that one event matches, each once, in any order."""
         if self.count <= TINY:
             died = self.columns.died[: self.count].tolist()
@@ -111,6 +111,8 @@ class MemtableReader:
             candidates = self.scan_one(event, 0).tolist()
             rows = [row for row in candidates if self._holds(row, values)]
         self._work.add(len(candidates), len(rows))
+        if not near:
+            rows = [row for row in rows if not self.columns.flags[row] & NEAR]
         return np.unique(self.columns.first[rows]) if len(rows) > 1 else self.columns.first[rows]
 
     def _holds(self, row: int, values: Values) -> bool:
@@ -179,6 +181,12 @@ class MemtableReader:
 
     def ranked(self, ordinal: NDArray[np.int32]) -> NDArray[np.bool_] | None:
         return np.array([self.owner[row].is_ranked for row in ordinal.tolist()], np.bool_)
+
+    def terms(self, ordinal: NDArray[np.integer]) -> list[Terms]:
+        return terms_of(self.owner[row] for row in ordinal.tolist())
+
+    def by(self, ordinal: NDArray[np.integer]) -> tuple[NDArray[np.integer], Callable[[int], str]] | None:
+        return by_of(self.owner[row] for row in ordinal.tolist())
 
     def subscription(self, ordinal: int) -> Subscription:
         return self.owner[ordinal]

@@ -127,15 +127,15 @@ class Reader:
         found += self.by_similarity(events, values, at)
         return found
 
-    def match_one(self, values: Values, at: int) -> Hits:
-        """Every match of a single event, the short way."""
+    def match_one(self, values: Values, at: int, near: bool = True) -> Hits:
+        """Every match of a single event, the short way; `near` as in `match`."""
         columns = self._single.encode(values)
         events, seq = self._single.events(columns), self.snapshot.seq
         found: list[Found] = []
         for live in self.snapshot.segments:
-            found += _one(live, live.match_one(events, values, seq), values, at)
+            found += _one(live, live.match_one(events, values, seq, near), values, at)
         if self.memtable is not None:
-            found += _one(self.memtable, self.memtable.match_one(columns, values), values, at)
+            found += _one(self.memtable, self.memtable.match_one(columns, values, near), values, at)
         return [*found, *self.by_similarity(columns, lambda _: values, at)] if self.similar else found
 
     def by_similarity(self, events: EventColumns, values: ValuesOf, at: int | NDArray[np.int64]) -> Iterator[Found]:

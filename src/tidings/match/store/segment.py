@@ -35,7 +35,7 @@ from tidings.index.packed.protocol import Home
 from tidings.index.packed.record import Events
 from tidings.match.store.array_files import read_arrays, write_arrays
 from tidings.match.store.event_statistics import Statistics
-from tidings.match.store.hits import NEVER, NO_ROWS, Pairs, ValuesOf
+from tidings.match.store.hits import LONG_AGO, NEVER, NO_ROWS, NO_TEXT, Pairs, Terms, ValuesOf
 from tidings.match.store.planner import NEAR, Homes, build_homes, mapped_homes
 from tidings.match.store.sorted_ids import Names
 from tidings.match.store.subscription_rows import Rows, fields_at
@@ -46,6 +46,7 @@ from tidings.model.filter.clause import Residue, Values
 from tidings.model.filter.compile import compile_residue
 from tidings.model.filter.linear import Linear, parse_linear
 from tidings.model.values.schema import Schema
+from tidings.model.values.window import parse_window
 from tidings.rank.nearness import point_of
 
 
@@ -138,6 +139,25 @@ class Segment:
         given = [self.table[name].is_valid().to_numpy() for name in ("k", "window") if name in self.table.column_names]
         return np.logical_or.reduce(given) if given else None
 
+    @cached_property
+    def by(self) -> tuple[NDArray[np.int32], pa.StringArray] | None:
+        """The number of each subscription's relevance, NO_TEXT for none, and the texts; None when nobody has one."""
+        if "by" not in self.table.column_names:
+            return None
+        coded = self.table["by"].combine_chunks().dictionary_encode()
+        return coded.indices.fill_null(NO_TEXT).to_numpy(), coded.dictionary
+
+    def terms(self, ordinal: NDArray[np.integer]) -> list[Terms]:
+        """What makes the lists of these; each distinct window is read once."""
+        names = [name for name in ("k", "window", "since", "error") if name in self.table.column_names]
+        columns = dict(zip(names, self.table.select(names).take(pa.array(ordinal)).columns, strict=True))
+        k, window, since, error = (
+            columns[name].to_pylist() if name in columns else [None] * len(ordinal) for name in ("k", "window", "since", "error")
+        )
+        read = {text: None if text is None else parse_window(text) for text in set(window)}
+        starts = [LONG_AGO if instant is None else instant for instant in since]
+        return list(map(Terms, k, [read[text] for text in window], starts, error))
+
     @property
     def unconditional(self) -> bool:
         """Whether matching needs nothing beyond the homes."""
@@ -225,9 +245,11 @@ class Segment:
     def _tie(self) -> NDArray[np.int64]:
         return np.arange(len(self))
 
-    def match_one(self, event: Events, values: Values, died: NDArray[np.uint32], since: int) -> NDArray[np.int32]:
+    def match_one(
+        self, event: Events, values: Values, died: NDArray[np.uint32], since: int, near: bool = True
+    ) -> NDArray[np.int32]:
         """Ordinals of the live subscriptions that one event matches, each once, ascending: the short way."""
-        found = [home.match_one(event, 0, died, since) for home in self.homes.values()]
+        found = [home.match_one(event, 0, died, since) for name, home in self.homes.items() if near or name != NEAR]
         clause = found[0] if len(found) == 1 else np.concatenate(found) if found else NO_ROWS
         if self._residue_sources:
             clause = clause[[all(r.test(values) for r in self.residues.get(int(c), ())) for c in clause]]

@@ -14,6 +14,7 @@ its lock.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidings.index.rttree.similarity import SimilarityIndex
-from tidings.match.store.hits import NEVER, Found, ValuesOf
+from tidings.match.store.hits import NEVER, Found, Terms, ValuesOf, by_of, terms_of
 from tidings.match.store.memtable_reader import expiry_of
 from tidings.model.columns.arrays import EventColumns, Vocabularies, encode_clauses
 from tidings.model.door.subscription import Subscription
@@ -72,6 +73,12 @@ class Part:
 
     def ranked(self, ordinal: NDArray[np.int32]) -> NDArray[np.bool_] | None:
         return np.array([self.owner[number].is_ranked for number in ordinal.tolist()], np.bool_)
+
+    def terms(self, ordinal: NDArray[np.integer]) -> list[Terms]:
+        return terms_of(self.owner[number] for number in ordinal.tolist())
+
+    def by(self, ordinal: NDArray[np.integer]) -> tuple[NDArray[np.integer], Callable[[int], str]] | None:
+        return by_of(self.owner[number] for number in ordinal.tolist())
 
     def subscription(self, ordinal: int) -> Subscription:
         return self.owner[ordinal]

@@ -112,6 +112,10 @@ class EventBatch:
             self._blocks[block] = values_from_arrow(self.schema, self.table, rows)
         return self._blocks[block][place]
 
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A Number, Time or Date attribute, NaN where it is missing."""
+        return self._read.numbers[name] if name in self._read.numbers else np.full(len(self), np.nan)
+
     def events(self) -> list[Event]:
         """The events as objects."""
         times, expiries = ([None if t == NONE else t for t in column.tolist()] for column in (self.time, self.expires))

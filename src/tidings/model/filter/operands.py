@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import operator
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ NUMBER, TEXT, TRUTH, TIME = "number", "text", "truth", "time"
 _KIND = {Number: NUMBER, Category: TEXT, Bool: TRUTH, Time: TIME, Date: TIME}
 _TAKES = {NUMBER: "a number", TEXT: "a string", TRUTH: "TRUE or FALSE", TIME: "a TIMESTAMP, a DATE or an ISO 8601 string"}
 NOTHING: frozenset[str] = frozenset()
+Column = Callable[[Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class NumberExpression:
     attributes: frozenset[str]
     value: Callable[[Values], float]
     linear: tuple[float, dict[str, float]] | None
+    column: Column | None = None
+    """The same of arrays, to the last bit, NaN where an attribute is missing; None where that has no such form."""
 
 
 def compile_number(schema: Schema, source: str) -> NumberExpression:
@@ -64,7 +67,7 @@ def compile_number(schema: Schema, source: str) -> NumberExpression:
         raise FilterError(f"{shown(source)} is not arithmetic: attributes, numbers and + - * / % ^ div are accepted")
     node = tree["args"][0]
     compiled = _number(schema, node, source, times=True)
-    return NumberExpression(compiled.attributes, _total(compiled.attributes, compiled.value), _linear(node))
+    return NumberExpression(compiled.attributes, _total(compiled.attributes, compiled.value), _linear(node), compiled.column)
 
 
 def operand(schema: Schema, node: Node, op: str) -> Operand:
@@ -196,25 +199,30 @@ _ARITHMETIC: dict[Any, Callable[[float, float], float]] = {
     "^": _power,
     "div": _whole_quotient,
 }
+_CLOSED = (operator.add, operator.sub, operator.mul)
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
+    """`column` takes arrays instead; `whole` if the value is an int of any size, as no array holds it."""
+
     attributes: frozenset[str]
     value: Callable[[Values], float]
+    column: Column | None
+    whole: bool = False
 
 
 def _number(schema: Schema, node: Node, where: str, times: bool = False) -> _Number:
     """A numeric subtree; `times` lets a Time or Date stand as its microseconds."""
     if isinstance(node, int | float) and not isinstance(node, bool):
-        number = finite(node)
-        return _Number(NOTHING, lambda values: number)
+        return _just(finite(node))
     if isinstance(node, dict) and "property" in node:
         name = node["property"]
         kind = attribute_type(schema, name)
         if not isinstance(kind, Number | Time | Date if times else Number):
             raise FilterError(f"attribute {name!r} is a {type(kind).__name__} and cannot stand in arithmetic ({where})")
-        return _Number(frozenset((name,)), operator.itemgetter(name))
+        get = operator.itemgetter(name)
+        return _Number(frozenset((name,)), get, get, whole=not isinstance(kind, Number))
     if isinstance(node, dict) and node.get("op") in _ARITHMETIC:
         args = node["args"]
         if len(args) < 2:
@@ -230,7 +238,21 @@ def _applied(apply: Callable[[float, float], float], left: _Number, right: _Numb
     if not left.attributes and not right.attributes:
         return _constant(apply, left, right)
     first, second = left.value, right.value
-    return _Number(left.attributes | right.attributes, _finite(lambda values: apply(first(values), second(values))))
+    column = _column(apply, left, right)
+    return _Number(left.attributes | right.attributes, _finite(lambda values: apply(first(values), second(values))), column)
+
+
+def _column(apply: Callable[[Any, Any], Any], left: _Number, right: _Number) -> Column | None:
+    """Only of steps that never lead back from an infinity to a number: nobody looks at the steps of arrays."""
+    divides = apply is operator.truediv and not right.attributes and right.value({}) != 0.0
+    first, second = left.column, right.column
+    if first is None or second is None or (left.whole and right.whole) or not (divides or apply in _CLOSED):
+        return None
+    return lambda columns: apply(first(columns), second(columns))
+
+
+def _just(number: float) -> _Number:
+    return _Number(NOTHING, lambda values: number, lambda columns: number)
 
 
 def _constant(apply: Callable[[float, float], float], left: _Number, right: _Number) -> _Number:
@@ -238,7 +260,7 @@ def _constant(apply: Callable[[float, float], float], left: _Number, right: _Num
         number = finite(apply(left.value({}), right.value({})))
     except ArithmeticError:
         raise FilterError("a constant divides by zero or overflows: a finite number is accepted") from None
-    return _Number(NOTHING, lambda values: number)
+    return _just(number)
 
 
 def _finite(value: Callable[[Values], float]) -> Callable[[Values], float]:

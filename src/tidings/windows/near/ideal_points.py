@@ -10,16 +10,16 @@ commit, until no window holds any of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
 from tidings.rank.nearness import IdealPoint, ideal_point
 from tidings.windows.entries import Entries
-from tidings.windows.memory import NEVER, Floats
+from tidings.windows.memory import Floats, Ints
 from tidings.windows.near.windows import NearWindows
 from tidings.windows.windows import UNREADABLE
 
@@ -38,8 +38,8 @@ class Group:
         self.saved_up_to = windows.publications
         self.records: list[tuple[str, int]] = []
 
-    def points(self, events: Sequence[Event]) -> Floats:
-        return np.array([[event.values.get(name, np.nan) for name in self.attributes] for event in events], np.float64)
+    def points(self, column: Callable[[str], Floats]) -> Floats:
+        return np.stack([column(name) for name in self.attributes], axis=1)
 
     def new_points(self) -> tuple[str, str] | None:
         """The record of what was published since last asked."""
@@ -88,12 +88,14 @@ class IdealPoints:
             self._gone += [name for name, _ in group.records]
             del self._groups[group.attributes]
 
-    def publish(self, events: Sequence[Event], at: Sequence[int]) -> list[Entries]:
-        """Of each group."""
-        ids, expires = [event.id for event in events], [NEVER if event.expires is None else event.expires for event in events]
-        told = [group.windows.publish_batch(ids, at, expires, group.points(events)) for group in self._groups.values()]
-        self._clock = max(at) if self._clock is None else max(self._clock, *at)
-        self._published += len(events)
+    def publish(
+        self, ids: Sequence[str] | pa.StringArray, at: Ints, expires: Ints, column: Callable[[str], Floats]
+    ) -> list[Entries]:
+        """Of each group; `column` gives an attribute of all events, NaN where it is missing."""
+        told = [group.windows.publish_batch(ids, at, expires, group.points(column)) for group in self._groups.values()]
+        last = int(at.max())
+        self._clock = last if self._clock is None else max(self._clock, last)
+        self._published += len(ids)
         return told
 
     def advance(self, time: int) -> list[Entries]:

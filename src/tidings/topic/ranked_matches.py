@@ -1,0 +1,161 @@
+"""From matches to what windows take: the list (slot) of each, and the event's relevance to it, as columns.
+
+A segment's subscriptions are named by ordinals that never change, so the slot of each is looked up by id once and kept beside the
+segment, in an int32 array: NO_SLOT until it first matches. Then, too, its window begins (`Windows.activate_many`): a million idle
+subscriptions cost nothing. A slot that a subscription has lost is never asked for, since who loses it is dead in that segment.
+
+Relevance is computed once for each distinct `by` and event of the batch, over the columns of all its events (`ColumnRelevance`). A
+`by` of few matches, or one that has no form in columns, is asked of each event that it concerns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.match.store.hits import NO_TEXT, Found, Hits, Source
+from tidings.match.store.live_segment import LiveSegment
+from tidings.match.store.segment import Segment
+from tidings.model.values.schema import Schema
+from tidings.rank.relevance import ColumnRelevance, Relevance, column_relevance, relevance_of
+from tidings.topic.publications import Publications
+from tidings.windows.windows import Windows
+
+NO_SLOT = -1
+FEW = 8
+"""Up to so many matches are judged one by one."""
+REMEMBERED = 1 << 17
+"""Compiled relevances that are kept at most."""
+Floats = NDArray[np.float64]
+
+
+class Concerned(NamedTuple):
+    """Event i of a batch concerns slot[start[i]:start[i + 1]], with these relevances."""
+
+    start: NDArray[np.int64]
+    slot: NDArray[np.int32]
+    relevance: Floats
+
+
+def parted(hits: Hits) -> tuple[list[Found], list[Found]]:
+    """Matches of subscriptions that have no list of their own, and of those that have."""
+    plain, ranked = [], []
+    for found in hits:
+        listed = found.source.ranked(found.ordinal) if len(found.ordinal) else None
+        if listed is None or not listed.any():
+            plain.append(found)
+        else:
+            ranked.append(found.where(listed))
+            plain.append(found.where(~listed))
+    return [found for found in plain if len(found.event)], ranked
+
+
+class RankedMatches:
+    """`failures` counts the relevances that were asked for and are not finite."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.failures = 0
+        self._schema = schema
+        self._compiled: dict[str, tuple[Relevance, ColumnRelevance | None]] = {}
+        self._slots: WeakKeyDictionary[Segment, NDArray[np.int32]] = WeakKeyDictionary()
+
+    def forget_slots(self) -> None:
+        """Windows are no longer what they were."""
+        self._slots.clear()
+
+    def concerned(self, windows: Windows, hits: Hits, events: Publications) -> Concerned:
+        """The lists that each event concerns; windows begin that have not yet."""
+        batch = _Batch(self, events)
+        judged = [batch.relevances(found) for found in hits]
+        event = np.concatenate([np.empty(0, np.int32), *(found.event for found in hits)])
+        slot = np.concatenate([np.empty(0, np.int32), *(self._slots_of(windows, found.source, found.ordinal) for found in hits)])
+        relevance = np.concatenate([np.empty(0), *judged])
+        kept = np.isfinite(relevance)
+        event, slot, relevance = event[kept], slot[kept], relevance[kept]
+        if len(hits) > 1:
+            order = np.argsort(event, kind="stable")
+            event, slot, relevance = event[order], slot[order], relevance[order]
+        return Concerned(np.searchsorted(event, np.arange(len(events) + 1)), slot, relevance)
+
+    def compiled(self, text: str) -> tuple[Relevance, ColumnRelevance | None]:
+        if text not in self._compiled:
+            if len(self._compiled) >= REMEMBERED:
+                self._compiled.clear()
+            self._compiled[text] = relevance_of(self._schema, text), column_relevance(self._schema, text)
+        return self._compiled[text]
+
+    def _slots_of(self, windows: Windows, source: Source, ordinal: NDArray[np.int32]) -> NDArray[np.int32]:
+        if not isinstance(source, LiveSegment):
+            distinct, place = np.unique(ordinal, return_inverse=True)
+            return looked_up(windows, source, distinct)[place]
+        if source.segment not in self._slots:
+            self._slots[source.segment] = np.full(len(source.segment), NO_SLOT, np.int32)
+        known = self._slots[source.segment]
+        slots = known[ordinal]
+        if slots.min(initial=0) < 0:
+            fresh = np.unique(ordinal[slots < 0])
+            known[fresh] = looked_up(windows, source, fresh)
+            slots = known[ordinal]
+        return slots
+
+
+def looked_up(windows: Windows, source: Source, ordinals: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The slots of these subscriptions, whose windows begin if they have none."""
+    names = source.names(ordinals)
+    idle = [place for place, name in enumerate(names) if name not in windows]
+    if idle:
+        windows.activate_many([names[place] for place in idle], source.terms(ordinals[idle]))
+    return np.array([windows.slot(name) for name in names], np.int32)
+
+
+class _Batch:
+    """The relevances of one batch of events."""
+
+    def __init__(self, owner: RankedMatches, events: Publications) -> None:
+        self._owner = owner
+        self._events = events
+        self._columns: dict[str, Floats] = {}
+
+    def relevances(self, found: Found) -> Floats:
+        """By each subscription's `by`, else the score; NaN for none."""
+        by = found.source.by(found.ordinal)
+        if by is None:
+            return found.score
+        code, text = by
+        relevance = found.score.copy()
+        order = np.argsort(code, kind="stable")
+        bounds = np.flatnonzero(np.diff(code[order], prepend=NO_TEXT - 1, append=NO_TEXT - 1))
+        for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            here = order[first:end]
+            if code[here[0]] != NO_TEXT:
+                relevance[here] = self._of_text(text, int(code[here[0]]), found.event[here])
+        return relevance
+
+    def _of_text(self, text: Callable[[int], str], number: int, rows: NDArray[np.int32]) -> Floats:
+        one, column = self._owner.compiled(text(number))
+        if column is None or len(rows) <= FEW:
+            return self._one_by_one(one, rows)
+        columns = {name: self._column(name) for name in column.attributes}
+        judged = column(columns, self._events.at)[rows]
+        lacks = np.zeros(len(rows), np.bool_)
+        for values in columns.values():
+            lacks |= np.isnan(values)[rows]
+        self._owner.failures += int(np.count_nonzero(np.isnan(judged) & ~lacks))
+        return judged
+
+    def _column(self, name: str) -> Floats:
+        if name not in self._columns:
+            self._columns[name] = self._events.column(name)
+        return self._columns[name]
+
+    def _one_by_one(self, relevance: Relevance, rows: NDArray[np.int32]) -> Floats:
+        distinct, place = np.unique(rows, return_inverse=True)
+        values = [relevance(self._events.values(row), int(self._events.at[row])) for row in distinct.tolist()]
+        judged = np.array([np.nan if value is None else value for value in values], np.float64)
+        failed = np.array([value is not None and not np.isfinite(value) for value in values], np.bool_)
+        self._owner.failures += int(np.count_nonzero(failed[place]))
+        return judged[place]
