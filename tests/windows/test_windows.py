@@ -439,3 +439,19 @@ def test_near_an_ideal_point_is_what_windows_says_of_all_distances(kind, dimensi
     assert sorted(heard["near"]) == sorted(heard["all"])
     assert near.stats["refills"] > 0
     near.check()
+
+
+def test_promotions_have_their_instants_among_many_lists():
+    """Deadlines are kept in blocks, each with a bound that may be too early: the clock still stops at every one, in order."""
+    rng = np.random.default_rng(5)
+    windows, oracle = Windows(), WindowsOracle()
+    durations = rng.integers(3, 20, 300).tolist()
+    for number, duration in enumerate(durations):
+        windows.activate(f"s{number}", 1, Window(duration=duration), 0)
+        oracle.activate(f"s{number}", 1, duration, None, 0)
+    time = 0
+    for number in range(60):
+        time += int(rng.integers(1, 7))
+        concerned = [(f"s{s}", float(rng.integers(0, 4))) for s in rng.choice(300, 60, replace=False).tolist()]
+        event = (f"e{number}", time, None, concerned)
+        assert sorted(windows.publish(*event)) == sorted(oracle.publish(*event))

@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidings.match.store.hits import NEVER, Hits
+from tidings.match.store.hits import Hits
 from tidings.match.store.reader import Reader
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Values
+from tidings.windows.memory import NEVER
 
 
 class Publications(Protocol):

@@ -126,9 +126,9 @@ def advance_to(m: Memory, near: Points | None, time: int) -> int:
         for i in range(block * BLOCK, (block + 1) * BLOCK):
             if m.instant_due[i] < least:
                 row, least = i, m.instant_due[i]
-        # `first` may be too early: it is put right here, and asked again.
+        # `first` may be too early: it is put right here, and asked again, since another block may then come before this one.
         first[block] = least
-        if least <= time and least != NEVER:
+        if least == earliest:
             stop = ready(m, near, row)
             if stop != DONE:
                 return stop
