@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import tidings as td
+from tidings.model.columns.arrays import Vocabularies
+from tidings.model.columns.tables import batch_of
 from tidings.model.door.event import read_event
 from tidings.model.filter.compile import compile_filter
 from tidings.topic import live_events
@@ -22,21 +24,28 @@ FILTERS = [
 ]
 
 
+@pytest.mark.parametrize("batches", [False, True])
 @pytest.mark.parametrize("tail", [0, 20, 10_000])
-def test_search_is_a_scan(tail, monkeypatch):
+def test_search_is_a_scan(tail, batches, monkeypatch):
+    """Whether events come one by one or in batches, and although most of them are replaced."""
+    monkeypatch.setattr(live_events, "CHUNK", 16)
     monkeypatch.setattr(live_events, "FIRST", 50)
     monkeypatch.setattr(live_events, "TAIL", tail)
     rng = np.random.default_rng(0)
     events = LiveEvents(SCHEMA)
-    kept = {}
+    kept, before = {}, None
     for i in range(600):
         raw = {"id": f"e{rng.integers(0, 400)}", "brand": f"b{rng.integers(0, 20)}", "place": tuple(rng.integers(0, 80, 2) / 8)}
         raw |= {"price": float(rng.integers(0, 800) / 8)} if rng.random() < 0.9 else {}
         raw |= {"about": " ".join(f"w{w}" for w in rng.integers(0, 8, 3)), "expires": float(rng.integers(500, 700))}
         event = read_event(SCHEMA, raw)
-        events.put(event)
-        kept[event.id] = event
-        if i % 7 == 0:
+        if not batches or i % 3 == 0:
+            events.put(event)
+        elif i % 3 == 2:
+            pair = {one.id: one for one in (before, event)}
+            events.put_batch(batch_of(SCHEMA, Vocabularies(SCHEMA), list(pair.values())))
+        kept[event.id] = before = event
+        if i % 21 == 0:
             gone = f"e{rng.integers(0, 400)}"
             events.remove(gone)
             kept.pop(gone, None)
@@ -46,8 +55,9 @@ def test_search_is_a_scan(tail, monkeypatch):
             expected = sorted(
                 e.id for e in kept.values() if time < e.expires and any(clause.holds(SCHEMA, e.values) for clause in clauses)
             )
-            assert [e.id for e in events.search(clauses, time)] == expected
-    assert {e.id for e in events.expire(600_000_000)} == {e.id for e in kept.values() if e.expires <= 600_000_000}
+            assert events.search(clauses, time) == [kept[id] for id in expected]
+            assert len(events) == len(kept)
+    assert {id for _, id in events.expire(600_000_000)} == {e.id for e in kept.values() if e.expires <= 600_000_000}
 
 
 def test_presence_of_a_category_places_no_edge():

@@ -43,6 +43,9 @@ class Chunk:
         self.gone[row] = True
         self.dead += 1
 
+    def is_gone(self, row: int) -> bool:
+        return self.gone is not None and row < len(self.gone) and bool(self.gone[row])
+
     def living(self, since: int = 0) -> Rows:
         """The rows that are live, from number `since` on."""
         rows = np.arange(max(since - self.first, 0), len(self))

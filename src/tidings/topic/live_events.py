@@ -1,135 +1,179 @@
 """The live events of a topic: what `search` and `replay` look through. An event is live while the clock is before its `expires`.
 
-They lie in a dict by id. What came since the last search is its *tail*; a search asks the definition of a tail of up to TAIL events
-and puts a longer one into an `MOEventTree`, all at once, under numbers of their own. So whoever publishes and never searches pays
-for no index, and for few events nothing is compiled. The codes of their strings are their own: a topic's vocabularies know only the
-words that subscriptions ask for, and a search may ask for any. The tree's steps are measured on the events themselves, and the
-number of its cells follows from how many there are and how wide the last searches were, anew each time there are GROWTH times as
-many.
+They come in chunks: a published batch stays the columns that it was, single events are objects, CHUNK of them together. Every
+event has a *number*, in order of coming; `_number` has it by id, and a chunk's rows have the numbers from its `first` on. An event
+becomes an object when somebody asks for it. A chunk that is mostly gone is copied, one that is all gone let go.
+
+What came since the last search is its *tail*; a search asks the definition of a tail of up to TAIL events and puts a longer one
+into an `MOEventTree`, chunk by chunk. So whoever publishes and never searches pays for no index, and for few events nothing is
+compiled. The codes of their strings are their own: a topic's vocabularies know only the words that subscriptions ask for, and a
+search may ask for any. The tree's steps are measured on the events themselves, and the number of its cells follows from how many
+there are and how wide the last searches were, anew each time there are GROWTH times as many.
+
+Expiry: each chunk has its rows in order of it, and a heap has the next instant of each chunk.
 """
 
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.index.motree.event_tree import MOEventTree
 from tidings.index.motree.partition import value_cell_counts
 from tidings.match.store.hits import LONG_AGO, NEVER
-from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies, encode_clauses, encode_events
+from tidings.model.columns.arrays import ClauseColumns, Vocabularies, encode_clauses
+from tidings.model.columns.tables import EventBatch
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Clause
 from tidings.model.values.schema import Schema
+from tidings.topic.live_chunks import Batch, Chunk, Singles
 from tidings.topic.tree_axes import event_axes, searched_widths
 
+CHUNK = 1024
 TAIL = 256
 FIRST, GROWTH = 1024, 8
 HEIGHT, REMEMBERED = 3, 64
+LARGEST_NAME = 2**31 - 1
+"""Of an event in the tree."""
 
 
 class LiveEvents:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._events: dict[str, Event] = {}
-        self._tail: dict[str, Event] = {}
-        self._expiry: list[tuple[int, str]] = []
-        self._expiring = 0
-        self._vocabularies = Vocabularies(schema)
         self._number: dict[str, int] = {}
-        self._id: dict[int, str] = {}
+        self._chunks: list[Chunk] = []
+        self._firsts: list[int] = []
         self._next = 0
+        self._expiry: list[tuple[int, int]] = []
+        self._vocabularies = Vocabularies(schema)
         self._searched: deque[ClauseColumns] = deque(maxlen=REMEMBERED)
         self._measured_at = FIRST
         self._tree: MOEventTree | None = None
+        self._base = self._indexed = 0
+        """the number that the tree calls 0, and the first that it has not"""
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self._number)
 
     def __iter__(self) -> Iterator[Event]:
-        return iter(self._events.values())
-
-    def get(self, id: str) -> Event | None:
-        return self._events.get(id)
+        for chunk in self._chunks:
+            yield from chunk.events(chunk.living())
 
     def put(self, event: Event) -> None:
         self.remove(event.id)
-        self._events[event.id] = self._tail[event.id] = event
+        if not self._chunks or not isinstance(self._chunks[-1], Singles) or len(self._chunks[-1]) >= CHUNK:
+            self._append(Singles(self._next, self._schema))
+        last = self._chunks[-1]
+        assert isinstance(last, Singles)
+        last.append(event)
+        self._number[event.id] = self._next
         if event.expires is not None:
-            self._expire_at(event.expires, event.id)
+            self._expire_at(event.expires, self._next)
+        self._next += 1
 
-    def _expire_at(self, expires: int, id: str) -> None:
-        """Entries of events that were replaced or removed stay until the heap is twice as long as when it last had none."""
-        heapq.heappush(self._expiry, (expires, id))
-        if len(self._expiry) > 2 * self._expiring + FIRST:
-            self._expiry = [(e.expires, e.id) for e in self._events.values() if e.expires is not None]
+    def put_batch(self, batch: EventBatch) -> None:
+        """Events of distinct ids. Nothing is made for each but its place in the dict."""
+        ids = batch.ids.to_pylist()
+        if not self._number.keys().isdisjoint(ids):
+            for id in ids:
+                self.remove(id)
+        chunk = Batch(self._next, batch)
+        self._append(chunk)
+        self._number.update(zip(ids, range(chunk.first, chunk.end), strict=True))
+        self._next = chunk.end
+        if len(chunk.due):
+            self._expire_at(chunk.next_expiry, chunk.first)
+
+    def _expire_at(self, instant: int, number: int) -> None:
+        """Entries of what was replaced or removed are dropped when they are most of all."""
+        heapq.heappush(self._expiry, (instant, number))
+        if len(self._expiry) > 2 * len(self) + CHUNK:
+            chunks = [(until, number, self._chunk_of(number)) for until, number in self._expiry]
+            self._expiry = [
+                (until, number)
+                for until, number, chunk in chunks
+                if isinstance(chunk, Batch) or (chunk is not None and not chunk.is_gone(number - chunk.first))
+            ]
             heapq.heapify(self._expiry)
-            self._expiring = len(self._expiry)
 
-    def _index_tail(self) -> MOEventTree:
-        if self._tree is None or len(self._events) >= self._measured_at:
-            while len(self._events) >= self._measured_at:
-                self._measured_at *= GROWTH
-            self._tree = self._measured()
-            self._insert(self._tree, list(self._events.values()))
-        else:
-            self._insert(self._tree, list(self._tail.values()))
-        self._tail.clear()
-        return self._tree
+    def _append(self, chunk: Chunk) -> None:
+        if self._chunks and self._chunks[-1].dead == len(self._chunks[-1]):
+            self._drop(self._chunks[-1])
+        self._chunks.append(chunk)
+        self._firsts.append(chunk.first)
 
-    def _insert(self, tree: MOEventTree, events: list[Event]) -> None:
-        names = np.arange(self._next, self._next + len(events), dtype=np.int32)
-        self._next += len(events)
-        for number, event in zip(names.tolist(), events, strict=True):
-            self._number[event.id], self._id[number] = number, event.id
-        expires = np.array([NEVER if event.expires is None else event.expires for event in events], np.int64)
-        tree.insert(names, self._encoded(events), expires)
-
-    def _encoded(self, events: list[Event]) -> EventColumns:
-        for event in events:
-            for name, vocabulary in self._vocabularies.categories.items():
-                if name in event.values:
-                    vocabulary.add(event.values[name])
-            for word in event.values.get(self._schema.words or "", ()):
-                self._vocabularies.words.add(word)
-        return encode_events(self._schema, self._vocabularies, [event.values for event in events])
-
-    def _measured(self) -> MOEventTree:
-        """A new, empty tree, with steps measured on the events there are."""
-        events = list(self._events.values())
-        self._number, self._id, self._next = {}, {}, 0
-        sample = self._encoded(events)
-        axes = event_axes(self._schema, self._vocabularies, sample)
-        stacked = axes[:HEIGHT]
-        counts = value_cell_counts(len(events), searched_widths(stacked, sample, list(self._searched)))
-        cells = counts + [1] * (len(axes) - len(stacked))
-        return MOEventTree(axes, len(self._schema.ranges) + 2, HEIGHT, cells)
+    def _chunk_of(self, number: int) -> Chunk | None:
+        """None if all of it is gone."""
+        place = bisect_right(self._firsts, number) - 1
+        return self._chunks[place] if place >= 0 and number < self._chunks[place].end else None
 
     def remove(self, id: str) -> None:
-        if self._events.pop(id, None) is not None and self._tail.pop(id, None) is None:
+        number = self._number.pop(id, None)
+        if number is None:
+            return
+        if number < self._indexed:
             assert self._tree is not None
-            number = self._number.pop(id)
-            del self._id[number]
-            self._tree.delete(np.array([number], np.int32))
+            self._tree.delete(np.array([number - self._base], np.int32))
+        chunk = self._chunk_of(number)
+        assert chunk is not None
+        chunk.bury(number - chunk.first)
+        if 4 * chunk.dead >= 3 * max(len(chunk), CHUNK):
+            self._shrink(chunk)
+        elif chunk.dead == len(chunk) and chunk is not self._chunks[-1]:
+            self._drop(chunk)
 
-    def expire(self, time: int) -> list[Event]:
-        """Drop and give back what is no longer live at `time`, in the order of expiry."""
-        gone = []
+    def _drop(self, chunk: Chunk) -> None:
+        place = bisect_right(self._firsts, chunk.first) - 1
+        del self._chunks[place], self._firsts[place]
+
+    def _shrink(self, chunk: Chunk) -> None:
+        """What is left of it is put anew."""
+        rows = chunk.living()
+        self._drop(chunk)
+        if not len(rows):
+            return
+        if self._tree is not None:
+            held = rows[chunk.first + rows < self._indexed]
+            self._tree.delete((chunk.first + held - self._base).astype(np.int32))
+        left = chunk.events(rows)
+        for event in left:
+            del self._number[event.id]
+        if isinstance(chunk, Batch):
+            self.put_batch(chunk.rows_alone(rows))
+        else:
+            for event in left:
+                self.put(event)
+
+    def expire(self, time: int) -> list[tuple[int, str]]:
+        """Drop what is no longer live at `time`: (instant, id) of each, in the order of expiry."""
+        gone: list[tuple[int, str]] = []
         while self._expiry and self._expiry[0][0] <= time:
-            expires, id = heapq.heappop(self._expiry)
-            event = self._events.get(id)
-            if event is not None and event.expires == expires:
-                self.remove(id)
-                gone.append(event)
-        return gone
+            instant, number = heapq.heappop(self._expiry)
+            chunk = self._chunk_of(number)
+            if isinstance(chunk, Batch):
+                due = [(row, until, id) for row, until, id in chunk.take_expired(time)]
+                gone += [(until, id) for row, until, id in due if self._number.get(id) == chunk.first + row]
+                if chunk.next_expiry != NEVER:
+                    self._expire_at(chunk.next_expiry, chunk.first)
+            elif chunk is not None:
+                (event,) = chunk.events(np.array([number - chunk.first]))
+                if self._number.get(event.id) == number:
+                    gone.append((instant, event.id))
+        for _, id in gone:
+            self.remove(id)
+        return sorted(gone)
 
     def ended(self, time: int) -> set[str]:
         """Of the live events, those that are no longer so at `time`."""
         if not self._expiry or self._expiry[0][0] > time:
             return set()
-        return {e.id for e in self._events.values() if e.expires is not None and e.expires <= time}
+        return {event.id for event in self if not is_live(event, time)}
 
     def search(self, clauses: Iterable[Clause], time: int) -> list[Event]:
         """The live events that satisfy any of the clauses, by id.
@@ -137,19 +181,60 @@ class LiveEvents:
         The tree is asked for a time before all: it drops what has expired by then, and a search may look ahead of the clock.
         """
         clauses = list(clauses)
-        tree = self._index_tail() if len(self._tail) > TAIL else self._tree
+        if self._next - self._indexed > TAIL:
+            self._index_tail()
         found = {
-            id: event
-            for id, event in self._tail.items()
-            if (event.expires is None or time < event.expires) and any(c.holds(self._schema, event.values) for c in clauses)
+            event.id: event
+            for chunk in self._chunks_since(self._indexed)
+            for event in chunk.events(chunk.living(self._indexed))
+            if is_live(event, time) and any(clause.holds(self._schema, event.values) for clause in clauses)
         }
-        for clause in clauses if tree is not None else ():
-            assert tree is not None
+        for clause in clauses if self._tree is not None else ():
+            assert self._tree is not None
             columns = encode_clauses(self._schema, self._vocabularies, [clause], [0])
             self._searched.append(columns)
-            for number in tree.search(columns, LONG_AGO).tolist():
-                event = self._events[self._id[number]]
-                live = event.expires is None or time < event.expires
-                if live and all(residue.test(event.values) for residue in clause.residue):
+            for event in self._events(self._tree.search(columns, LONG_AGO)):
+                if is_live(event, time) and all(residue.test(event.values) for residue in clause.residue):
                     found[event.id] = event
         return [found[id] for id in sorted(found)]
+
+    def _events(self, names: NDArray[np.int32]) -> Iterator[Event]:
+        numbers = np.sort(names.astype(np.int64) + self._base)
+        places = np.searchsorted(np.array(self._firsts, np.int64), numbers, side="right") - 1
+        for place in np.unique(places).tolist():
+            yield from self._chunks[place].events(numbers[places == place] - self._firsts[place])
+
+    def _chunks_since(self, number: int) -> Sequence[Chunk]:
+        return self._chunks[max(bisect_right(self._firsts, number) - 1, 0) :]
+
+    def _index_tail(self) -> None:
+        if not len(self):
+            self._indexed = self._next
+            return
+        if self._tree is None or len(self) >= self._measured_at or self._next - self._base >= LARGEST_NAME:
+            while len(self) >= self._measured_at:
+                self._measured_at *= GROWTH
+            self._measure()
+        assert self._tree is not None
+        for chunk in self._chunks_since(self._indexed):
+            rows = chunk.living(self._indexed)
+            if len(rows):
+                names = (chunk.first + rows - self._base).astype(np.int32)
+                self._tree.insert(names, chunk.encoded(self._vocabularies, rows), chunk.expires(rows))
+        self._indexed = self._next
+
+    def _measure(self) -> None:
+        """A new, empty tree, with steps measured on the events there are."""
+        self._base = self._indexed = self._firsts[0]
+        parts = [chunk.encoded(self._vocabularies, chunk.living()) for chunk in self._chunks]
+        # Words are not measured.
+        sample = replace(parts[0], value=np.concatenate([p.value for p in parts]), box=np.concatenate([p.box for p in parts]))
+        axes = event_axes(self._schema, self._vocabularies, sample)
+        stacked = axes[:HEIGHT]
+        counts = value_cell_counts(len(self), searched_widths(stacked, sample, list(self._searched)))
+        cells = counts + [1] * (len(axes) - len(stacked))
+        self._tree = MOEventTree(axes, len(self._schema.ranges) + 2, HEIGHT, cells)
+
+
+def is_live(event: Event, time: int) -> bool:
+    return event.expires is None or time < event.expires

@@ -14,6 +14,7 @@ from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Values
+from tidings.topic.live_events import LiveEvents
 from tidings.windows.memory import NEVER
 
 
@@ -39,6 +40,9 @@ class Publications(Protocol):
     def hits(self, reader: Reader) -> Hits:
         """Who hears of them, but for those that are nothing but an ideal point."""
 
+    def join(self, live: LiveEvents) -> None:
+        """Put them among the live ones."""
+
 
 class PublishedBatch:
     def __init__(self, batch: EventBatch, now: int, given: bool) -> None:
@@ -62,6 +66,9 @@ class PublishedBatch:
 
     def hits(self, reader: Reader) -> Hits:
         return reader.match(self.batch, at=self.at, near=False)
+
+    def join(self, live: LiveEvents) -> None:
+        live.put_batch(self.batch)
 
 
 class PublishedEvent:
@@ -88,3 +95,6 @@ class PublishedEvent:
 
     def hits(self, reader: Reader) -> Hits:
         return reader.match_one(self.event.values, int(self.at[0]), near=False)
+
+    def join(self, live: LiveEvents) -> None:
+        live.put(self.event)

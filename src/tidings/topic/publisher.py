@@ -97,9 +97,8 @@ class Publisher:
         start, slot, relevance = self.ranked.concerned(self.windows, ranked, events)
         told = self.windows.publish_batch(events.ids, events.at, events.expires, start, slot, relevance)
         near = self.near.publish(events.ids, events.at, events.expires, events.column)
-        for event, time in zip(events.events(), events.at.tolist(), strict=True):
-            self.events.expire(time)
-            self.events.put(event)
+        events.join(self.events)
+        self.events.expire(int(events.at.max()))
         return in_order(plain_part(plain, events, before + 1), [told, *near])
 
     def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
@@ -124,9 +123,8 @@ class Publisher:
             self.events.expire(time)
             return told
         notes = list(told)
-        for event in self.events.expire(time):
-            if event.expires is not None:
-                notes += of_changes(self.boards.publish(event.id, None, event.expires), event.expires)
+        for instant_of, key in self.events.expire(time):
+            notes += of_changes(self.boards.publish(key, None, instant_of), instant_of)
         self.boards.expire(time)
         return Notifications.of(notes)
 

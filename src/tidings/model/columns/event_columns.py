@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +12,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.errors import EventError
-from tidings.model.columns.arrays import MISSING_BOX, EventColumns, Vocabularies
+from tidings.model.columns.arrays import MISSING_BOX, EventColumns, Vocabularies, ragged_take
 from tidings.model.columns.arrow import Strings, TableReader, Tokens
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.door.event import EventReader
-from tidings.model.values.schema import Bool, Category, Date, Number, Place, Schema, Time
+from tidings.model.values.schema import Bool, Category, Date, Number, Place, Schema, Time, Words
+
+_EXACT = 2**53
+"""Up to this every whole number is a float."""
 
 
 @dataclass(slots=True)
@@ -30,6 +34,52 @@ class ReadEvents:
     categories: dict[str, Strings]
     place: tuple[NDArray[np.bool_], NDArray[np.float64]] | None
     words: Tokens | None
+
+    complete: bool = True
+    """Whether `values` can be told from these columns alone."""
+
+    def take(self, rows: NDArray[np.int64]) -> ReadEvents:
+        words = self.words
+        if words is not None:
+            start, token = ragged_take(words.start, rows)
+            words = Tokens(words.present[rows], start, words.token[token], words.distinct)
+        return ReadEvents(
+            self.ids.take(pa.array(rows)),
+            self.time[rows],
+            self.expires[rows],
+            self.deleted[rows],
+            {name: column[rows] for name, column in self.numbers.items()},
+            {name: Strings(strings.index[rows], strings.distinct) for name, strings in self.categories.items()},
+            None if self.place is None else (self.place[0][rows], self.place[1][rows]),
+            words,
+            self.complete,
+        )
+
+    def values(self, schema: Schema, row: int) -> dict[str, Any]:
+        """One event's normalised values, if the columns are `complete`."""
+        values: dict[str, Any] = {}
+        for name, column in self.numbers.items():
+            number = float(column[row])
+            if number == number:
+                kind = schema[name]
+                values[name] = number if isinstance(kind, Number) else bool(number) if isinstance(kind, Bool) else int(number)
+        for name, strings in self.categories.items():
+            if strings.index[row] >= 0:
+                values[name] = strings.distinct[strings.index[row]]
+        if self.place is not None and self.place[0][row]:
+            values[schema.place or ""] = tuple(self.place[1][row].tolist())
+        if self.words is not None and self.words.present[row]:
+            tokens = self.words.token[self.words.start[row] : self.words.start[row + 1]]
+            values[schema.words or ""] = frozenset(self.words.distinct[token] for token in tokens.tolist())
+        return values
+
+    def enter_strings(self, vocabularies: Vocabularies) -> None:
+        """Give codes to all strings."""
+        for name, strings in self.categories.items():
+            for string in strings.distinct:
+                vocabularies.categories[name].add(string)
+        for word in () if self.words is None else self.words.distinct:
+            vocabularies.words.add(word)
 
     def encode(self, schema: Schema, vocabularies: Vocabularies) -> EventColumns:
         rows = len(self.ids)
@@ -74,7 +124,22 @@ def read_columns(schema: Schema, reader: TableReader, key: str | None) -> ReadEv
     elif key is not None:
         raise EventError(f"column {key!r} is missing: it is this topic's key, a column of strings")
     columns.ids = _with_made_ids(columns.ids)
+    columns.complete = _is_complete(schema, reader, columns)
     return columns
+
+
+def _is_complete(schema: Schema, reader: TableReader, columns: ReadEvents) -> bool:
+    """Columns are not if there is a second Place or Words attribute, a shape, or a whole number that no float is."""
+    for name in (name for name in schema if name in reader):
+        if isinstance(schema[name], Place):
+            if name != schema.place or pa.types.is_binary(kind := reader.column(name).type) or pa.types.is_large_binary(kind):
+                return False
+        elif isinstance(schema[name], Words):
+            if name != schema.words:
+                return False
+        elif isinstance(schema[name], Time | Date) and (np.abs(columns.numbers[name]) >= _EXACT).any():
+            return False
+    return True
 
 
 def _read_attribute(schema: Schema, reader: TableReader, name: str, columns: ReadEvents) -> None:

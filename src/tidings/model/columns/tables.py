@@ -23,7 +23,7 @@ A dictionary of any of these is read as what it holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -71,6 +71,10 @@ _ARROW = {
     Words: pa.list_(pa.string()),
 }
 
+_NO_EVENTS = EventColumns(np.empty((0, 0)), np.empty((0, 4)), np.zeros(1, np.int64), np.empty(0, np.int32))
+_NO_CODES = -1
+_NO_ROWS = np.empty(0, np.int64)
+
 
 @dataclass(slots=True)
 class EventBatch:
@@ -115,6 +119,34 @@ class EventBatch:
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A Number, Time or Date attribute, NaN where it is missing."""
         return self._read.numbers[name] if name in self._read.numbers else np.full(len(self), np.nan)
+
+    def without_codes(self) -> EventBatch:
+        """The same for whoever keeps it: without what can be made again."""
+        known = self._known[0], _NO_CODES
+        return replace(self, columns=_NO_EVENTS, rows=_NO_ROWS, _known=known, _blocks={})
+
+    def take(self, rows: NDArray[np.int64]) -> EventBatch:
+        """Some of the events, without codes."""
+        read, table = self._read.take(rows), self.table.take(rows)
+        fields = {name: getattr(read, name) for name in ("ids", "time", "expires", "deleted")}
+        return replace(self.without_codes(), table=table, _read=read, **fields)
+
+    def encoded_anew(self, vocabularies: Vocabularies, rows: NDArray[np.int64]) -> EventColumns:
+        """Some of the events in other codes, which are made for all their strings."""
+        read = self._read if len(rows) == len(self) else self._read.take(rows)
+        read.enter_strings(vocabularies)
+        return read.encode(self.schema, vocabularies)
+
+    def some_events(self, rows: NDArray[np.int64]) -> list[Event]:
+        """Some of the events as objects, of which nothing is kept."""
+        read = self._read
+        if not read.complete:
+            made = values_from_arrow(self.schema, self.table, rows)
+        else:
+            made = [read.values(self.schema, row) for row in rows.tolist()]
+        times, expiries = ([None if t == NONE else t for t in column[rows].tolist()] for column in (self.time, self.expires))
+        ids = [self.ids[row].as_py() for row in rows.tolist()]
+        return [Event(*row) for row in zip(ids, made, times, expiries, self.deleted[rows].tolist(), strict=True)]
 
     def events(self) -> list[Event]:
         """The events as objects."""
