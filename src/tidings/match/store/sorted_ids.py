@@ -11,8 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.index.packed.sentinels import NONE
 
-ABSENT = -1
+ABSENT = NONE
 
 
 class Names:
