@@ -1,6 +1,6 @@
 """The program that `test_crash` kills: acts on a durable topic as its script says, and acknowledges every act when it has returned.
 
-python crash_child.py FOLDER SCRIPT [LIMIT MORE]     # a line of the script is a JSON list: the act's name and its arguments
+python -m tests.durable.crash_child FOLDER SCRIPT [LIMIT MORE]   # a script's line: a JSON list, the act's name and its arguments
 
 With LIMIT (a name of `resource`) it may, once the topic is open, have MORE of that than it has, and ends at the first refusal.
 """
@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 import tidings as td
+from tests.hostile import hostile
 from tidings.match.store import housekeeping, merging
 
 SCHEMA = td.Schema({"price": td.Number(0, 8), "brand": td.Category(), "about": td.Words()})
@@ -56,6 +57,9 @@ def main(folder: str, script: str, *limited: str) -> None:
     topic = td.open(folder, "t", SCHEMA)
     with open(script) as lines:
         acts = [json.loads(line) for line in lines]
+    if not len(topic):
+        for id, ranking in hostile("price").items():
+            topic.subscribe(id, **ranking, time=0)
     if limited:
         limit(limited[0], int(limited[1]))
     for number, (name, *arguments) in enumerate(acts):

@@ -31,14 +31,18 @@ class Interest:
     duration: int | None
     count: int | None
     since: int
+    expires: int | None = None
+    """From then on it hears nothing."""
     longest: int | None = None
     """The length of the probabilistic queue; None keeps every match."""
     matches: list[Published] = field(default_factory=list)
     told: set[int] = field(default_factory=set)
+    replayed: set[int] = field(default_factory=set)
+    """Publications that count though they came before it."""
 
     def is_candidate(self, match: Published, time: int, number: int) -> bool:
         return (
-            match.time > self.since
+            (match.time > self.since or match.number in self.replayed)
             and (self.duration is None or match.time > time - self.duration)
             and (self.count is None or match.number > number - self.count)
             and (match.expires is None or time < match.expires)
@@ -49,6 +53,8 @@ class Interest:
         return sorted(live, key=lambda match: (-match.relevance, match.time, match.event, match.number))
 
     def top(self, time: int, number: int) -> list[Published]:
+        if self.expires is not None and self.expires <= time:
+            return []
         return self.candidates(time, number)[: self.k]
 
     def leaves(self, match: Published) -> list[int]:
@@ -66,12 +72,19 @@ class WindowsOracle:
         self._queue_length = queue_length
 
     def activate(
-        self, subscription: str, k: int | None, duration: int | None, count: int | None, time: int, error: float | None = None
+        self,
+        subscription: str,
+        k: int | None,
+        duration: int | None,
+        count: int | None,
+        time: int,
+        error: float | None = None,
+        expires: int | None = None,
     ) -> None:
         longest = None
         if error is not None and k and self._queue_length is not None:
             longest = self._queue_length(k, error, count)
-        self.interests[subscription] = Interest(k, duration, count, time, longest)
+        self.interests[subscription] = Interest(k, duration, count, time, expires, longest)
 
     def deactivate(self, subscription: str) -> None:
         del self.interests[subscription]
@@ -91,6 +104,16 @@ class WindowsOracle:
         for subscription, relevance in concerned:
             self.interests[subscription].matches.append(Published(event, relevance, time, expires, self.number))
         return notices + self._look(self.number)
+
+    def replay(self, subscription: str, live: Sequence[Published], time: int) -> list[Notice]:
+        """Give a list that has just begun what is live: who of it stands in the list is told as if it had just entered."""
+        interest, now = self.interests[subscription], max(time, self.clock)
+        interest.matches += live
+        interest.replayed |= {match.number for match in live}
+        top = interest.top(now, self.number)
+        interest.told |= {match.number for match in top}
+        ranks = [0] * len(top) if interest.k is None else range(1, len(top) + 1)
+        return [(subscription, m.event, m.relevance, rank, "entered", now) for m, rank in zip(top, ranks, strict=True)]
 
     def top(self, subscription: str, time: int) -> list[tuple[str, float]]:
         best = self.interests[subscription].top(max(time, self.clock), self.number)

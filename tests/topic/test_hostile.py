@@ -59,6 +59,22 @@ def test_hostile_subscriptions_harm_nobody(flush):
     assert "no finite value" in topic.explain(HUGE, "score", time=0).reason
 
 
+@pytest.mark.parametrize("flush", [False, True])
+def test_who_has_no_answer_is_counted(flush):
+    topic = poisoned(flush)
+    topic.match(EVENTS[-1], time=0)
+    assert topic.stats()["without an answer"]["times"] == 0
+    topic.match(HUGE, time=0)
+    topic.match_batch([HUGE], time=0)
+    topic.publish(HUGE, time=1)
+    told = topic.stats()["without an answer"]
+    assert told["worst"]["remainder"] == told["worst"]["score"] == 3
+    assert told["times"] == sum(topic.explain(HUGE, id, time=1).failures for id in POISON) >= 10
+    assert told["subscriptions"] == len([id for id in POISON if topic.explain(HUGE, id, time=1).failures])
+    assert "times so far" in str(topic.explain(HUGE, "remainder", time=1))
+    assert topic.explain(HUGE, "calm", time=1).failures == 0
+
+
 def test_hostile_watchers_harm_nobody():
     topic = poisoned(False, key="sku")
     for event in EVENTS:

@@ -219,7 +219,7 @@ class TopicMachine(RuleBasedStateMachine):
         s = self.oracle.subscriptions.get(id)
         if s is not None and (s.k is not None or s.window is not None):
             window = (s.window.duration, s.window.count) if s.window is not None else (None, None)
-            self.windows.activate(id, s.k, *window, self.time * SECOND)
+            self.windows.activate(id, s.k, *window, self.time * SECOND, expires=s.expires)
 
     @rule(
         id=IDS,

@@ -236,6 +236,7 @@ class DurableTopic(Outbox, Topic):
         self._files = {}
         self.use(Vocabularies(self.schema))
         self._load()
+        self.half_done = False
 
     def close(self) -> None:
         """Pack what is new, write the manifest, and let go of the folder. In a forked child it is left to the parent."""

@@ -16,6 +16,7 @@ from tidings.model.columns.tables import subscriptions_from_arrow
 from tidings.model.door.event_record import event_from_record
 from tidings.model.door.subscription import from_record
 from tidings.model.values.limits import recovering
+from tidings.topic.live_events import NOT_KNOWN
 from tidings.topic.publisher import Publisher
 
 Marks = tuple[pa.StringArray, NDArray[np.int64]]
@@ -63,8 +64,11 @@ def restore_publisher(publisher: Publisher, store: Store, registry: Registry) ->
     """Live events, windows and boards as they were at the last commit, in a publisher that knows nothing yet."""
     meta = registry.meta()
     for _, body in registry.bodies("event", "ORDER BY id"):
-        publisher.events.put(event_from_record(store.schema, json.loads(body)))
+        record = json.loads(body)
+        publisher.events.put(event_from_record(store.schema, record))
+        at, number = record.get("published", NOT_KNOWN)
+        publisher.events.note([record["id"]], [at], number)
     states = registry.bodies("state")
-    publisher.restore(meta.get("clock"), meta.get("publications", 0), states, store.near_subscriptions())
+    publisher.restore(meta.get("clock"), meta.get("publications", 0), states, store.near_subscriptions(), store.get)
     publisher.restore_boards(store.subscriptions() if publisher.boards is not None else ())
     return publisher

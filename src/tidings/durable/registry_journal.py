@@ -69,9 +69,9 @@ class RegistryJournal(Journal):
 
     def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
         last = {e.id: e for e in events}
-        bodies = [(e, json.dumps(event_to_record(e))) for e in last.values() if not e.deleted]
+        bodies = [(e, json.dumps(event_to_record(e) | {"published": at})) for e, at in publisher.published(last.values())]
         kept = [(e.id, e.expires, body, crc_of(body)) for e, body in bodies]
-        gone = [(e.id,) for e in last.values() if e.deleted]
+        gone = [(id,) for id in last.keys() - {e.id for e, _ in bodies}]
         with self.registry.transaction() as db:
             db.executemany("INSERT OR REPLACE INTO event (id, expires, body, crc) VALUES (?, ?, ?, ?)", kept)
             db.executemany("DELETE FROM event WHERE id = ?", gone)
@@ -79,10 +79,10 @@ class RegistryJournal(Journal):
             self._put_notes(db, notes)
             states = [(name, body, crc_of(body)) for name, body in publisher.changed_state()]
             db.executemany("INSERT OR REPLACE INTO state (name, body, crc) VALUES (?, ?, ?)", states)
-            db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.near.gone_state()])
+            db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.gone_state()])
             set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)
 
-    def restored(self, current: Publisher, fresh: Callable[[], Publisher], store: Store) -> Publisher:
+    def restored(self, fresh: Callable[[], Publisher], store: Store) -> Publisher:
         return restore_publisher(fresh(), store, self.registry)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Where a topic's changes are committed before they are applied. In memory there is nothing to commit: this one does nothing.
+"""Where a topic's changes are committed before they are applied. In memory there is nothing to commit, only to undo (`undo`).
 
 `durable.RegistryJournal` writes the same changes to the registry.
 """
@@ -14,6 +14,9 @@ from tidings.match.store.store import Store
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
 from tidings.topic.publisher import Publisher
+
+Act = Callable[[Publisher], Sequence[Notification]]
+"""A change of a publisher: the same whenever it is done to the same publisher."""
 
 
 class Journal:
@@ -32,9 +35,12 @@ class Journal:
     def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
         """Events were taken in, and these notifications are due."""
 
-    def restored(self, current: Publisher, fresh: Callable[[], Publisher], store: Store) -> Publisher:
-        """The publisher as it was at the last commit. Memory has no other record than the publisher itself."""
-        return current
+    def done(self, acts: list[Act], seconds: float, publisher: Publisher) -> None:
+        """These acts, which took so long, are committed and applied."""
+
+    def restored(self, fresh: Callable[[], Publisher], store: Store) -> Publisher:
+        """The publisher as it was at the last commit."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Let go of what is held."""

@@ -5,7 +5,9 @@ A chunk's rows have the numbers from `first` on. `gone` marks rows that are no l
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,12 @@ class Chunk:
     def end(self) -> int:
         """The number after its last."""
         return self.first + len(self)
+
+    def copied(self) -> Self:
+        """To go on from by itself; what never changes is shared."""
+        made = copy.copy(self)
+        made.gone = None if self.gone is None else self.gone.copy()
+        return made
 
     def bury(self, row: int) -> None:
         if self.gone is None or row >= len(self.gone):
@@ -74,6 +82,11 @@ class Singles(Chunk):
 
     def __len__(self) -> int:
         return len(self._events)
+
+    def copied(self) -> Self:
+        made = super().copied()
+        made._events = list(self._events)
+        return made
 
     def append(self, event: Event) -> None:
         self._events.append(event)

@@ -41,11 +41,14 @@ FIRST, GROWTH = 1024, 8
 HEIGHT, REMEMBERED = 3, 64
 LARGEST_NAME = 2**31 - 1
 """Of an event in the tree."""
+NOT_KNOWN = (LONG_AGO, LONG_AGO)
+"""Of an event that an earlier release kept: when it was published."""
 
 
 class LiveEvents:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
+        self._published: dict[str, tuple[int, int]] = {}
         self._number: dict[str, int] = {}
         self._chunks: list[Chunk] = []
         self._firsts: list[int] = []
@@ -61,9 +64,31 @@ class LiveEvents:
     def __len__(self) -> int:
         return len(self._number)
 
+    def __contains__(self, id: str) -> bool:
+        return id in self._number
+
     def __iter__(self) -> Iterator[Event]:
         for chunk in self._chunks:
             yield from chunk.events(chunk.living())
+
+    def __deepcopy__(self, memo: object) -> LiveEvents:
+        """The same events, without an index of them."""
+        made = LiveEvents(self._schema)
+        made._number, made._published, made._next = dict(self._number), dict(self._published), self._next
+        made._chunks, made._firsts, made._expiry = (
+            [chunk.copied() for chunk in self._chunks],
+            list(self._firsts),
+            list(self._expiry),
+        )
+        return made
+
+    def note(self, ids: Sequence[str], at: Sequence[int], first: int) -> None:
+        """They were published at these instants, numbered from `first` on."""
+        self._published.update(zip(ids, zip(at, range(first, first + len(ids)), strict=True), strict=True))
+
+    def published(self, id: str) -> tuple[int, int]:
+        """When a live event was published, and as the how-manieth."""
+        return self._published.get(id, NOT_KNOWN)
 
     def put(self, event: Event) -> None:
         self.remove(event.id)
@@ -117,6 +142,7 @@ class LiveEvents:
         number = self._number.pop(id, None)
         if number is None:
             return
+        self._published.pop(id, None)
         if number < self._indexed:
             assert self._tree is not None
             self._tree.delete(np.array([number - self._base], np.int32))

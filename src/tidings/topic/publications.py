@@ -37,8 +37,8 @@ class Publications(Protocol):
     def events(self) -> list[Event]:
         """As objects."""
 
-    def hits(self, reader: Reader) -> Hits:
-        """Who hears of them, but for those that are nothing but an ideal point."""
+    def hits(self, reader: Reader, clock: NDArray[np.int64]) -> Hits:
+        """Who hears of them, when the clock shows that, but for those that are nothing but an ideal point."""
 
     def join(self, live: LiveEvents) -> None:
         """Put them among the live ones."""
@@ -64,8 +64,8 @@ class PublishedBatch:
     def events(self) -> list[Event]:
         return self.batch.events()
 
-    def hits(self, reader: Reader) -> Hits:
-        return reader.match(self.batch, at=self.at, near=False)
+    def hits(self, reader: Reader, clock: NDArray[np.int64]) -> Hits:
+        return reader.match(self.batch, at=clock, near=False)
 
     def join(self, live: LiveEvents) -> None:
         live.put_batch(self.batch)
@@ -93,8 +93,8 @@ class PublishedEvent:
     def events(self) -> list[Event]:
         return [self.event]
 
-    def hits(self, reader: Reader) -> Hits:
-        return reader.match_one(self.event.values, int(self.at[0]), near=False)
+    def hits(self, reader: Reader, clock: NDArray[np.int64]) -> Hits:
+        return reader.match_one(self.event.values, int(clock[0]), near=False)
 
     def join(self, live: LiveEvents) -> None:
         live.put(self.event)

@@ -7,12 +7,16 @@ topic every subscription has a board (`boards`): the k best current objects, by 
 
 from __future__ import annotations
 
+import copy
+import heapq
 import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from functools import partial
-from itertools import repeat
+from itertools import groupby, repeat
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -38,7 +42,7 @@ from tidings.topic.ranked_matches import RankedMatches, parted
 from tidings.windows.entries import Entries
 from tidings.windows.memory import BEGINNING
 from tidings.windows.near.ideal_points import POINTS, IdealPoints
-from tidings.windows.windows import Windows
+from tidings.windows.windows import Candidate, Windows
 
 
 class Publisher:
@@ -49,7 +53,21 @@ class Publisher:
         self.windows = Windows()
         self.near = IdealPoints()
         self.boards = Boards(schema, matching=matching) if key is not None else None
-        self.ranked = RankedMatches(schema)
+        self.ranked = RankedMatches(schema, self._expires_at)
+        self._expires: dict[str, int] = {}
+        """of those that have a window and an end: from when on they hear nothing"""
+        self._expiring: list[tuple[int, str]] = []
+        self._gone: list[str] = []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Publisher:
+        """To go on from; boards are left out, which `restore_boards` makes of the objects."""
+        made = copy.copy(self)
+        made.events, made.windows = copy.deepcopy(self.events, memo), copy.deepcopy(self.windows, memo)
+        made.near = copy.deepcopy(self.near, memo)
+        made._expires, made._expiring, made._gone = dict(self._expires), list(self._expiring), list(self._gone)
+        made.ranked = RankedMatches(self.schema, made._expires_at, self.ranked.failures)
+        made.boards = None
+        return made
 
     def activate(self, subscription: Subscription, time: int) -> list[Notification]:
         """Begin a board, which starts with its current list, or an ideal point; other windows begin with their first match."""
@@ -73,9 +91,21 @@ class Publisher:
 
         return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, known, s.expires), time)
 
+    def register(self, subscription: Subscription, time: int, replay: bool) -> list[Notification]:
+        """Begin, or begin anew; `replay` tells of the live events. A keyed topic's list is told anyway."""
+        self.deactivate(subscription.id)
+        notes = self.activate(subscription, time)
+        return notes + self.replay(subscription, time) if replay and self.boards is None else notes
+
+    def register_many(self, replaced: Sequence[str], subscriptions: Sequence[Subscription], time: int) -> list[Notification]:
+        for id in replaced:
+            self.deactivate(id)
+        return [note for subscription in subscriptions for note in self.activate(subscription, time)]
+
     def deactivate(self, id: str) -> None:
         if self.boards is not None and id in self.boards:
             self.boards.unwatch(id)
+        self._expires.pop(id, None)
         if id in self.windows:
             self.windows.deactivate(id)
         if id in self.near:
@@ -84,6 +114,8 @@ class Publisher:
     def change(self, before: Subscription, after: Subscription, time: int) -> list[Notification]:
         """An update keeps the window and what it has delivered, unless the window itself is another; a board starts anew."""
         if self.boards is None and same_window(before, after):
+            if after.id in self.windows:
+                self._expires_at(after.id, after.expires)
             return []
         self.deactivate(before.id)
         return self.activate(after, time)
@@ -98,12 +130,91 @@ class Publisher:
         told = self.windows.publish_batch(events.ids, events.at, events.expires, start, slot, relevance)
         near = self.near.publish(events.ids, events.at, events.expires, events.column)
         events.join(self.events)
+        self.events.note(events.ids.to_pylist(), events.at.tolist(), before + 1)
         self.events.expire(int(events.at.max()))
-        return in_order(plain_part(plain, events, before + 1), [told, *near])
+        return self._hearing(in_order(plain_part(plain, events, before + 1), [told, *near]))
+
+    def published(self, events: Iterable[Event]) -> list[tuple[Event, tuple[int, int]]]:
+        """Those of the events that are live, with when they were published."""
+        return [(event, self.events.published(event.id)) for event in events if not event.deleted and event.id in self.events]
+
+    def replay(self, subscription: Subscription, time: int) -> list[Notification]:
+        """The live events that a new subscription is told of: every match, or its list as it would stand, which it then has."""
+        s, now = subscription, time if self.clock is None else max(time, self.clock)
+        if s.expires is not None and s.expires <= now:
+            return []
+        live = self.events.search(s.clauses, now)
+        if not s.is_ranked:
+            scores = [(event, s.score_of(event.values)) for event in live]
+            return [Notification(s.id, e.id, score, None, "matched", instant(now)) for e, score in scores if math.isfinite(score)]
+        candidates = self._candidates(s, live, now)
+        told = candidates if s.k is None else candidates[: s.k]
+        if s.k and told and s.id not in self.near:
+            self._begin(s)
+            self.windows.fill(s.id, [c._replace(told=nth < s.k) for nth, c in enumerate(candidates)])
+        ranks = [None] * len(told) if s.k is None else range(1, len(told) + 1)
+        return [
+            Notification(s.id, c.event, c.relevance, rank, "entered", instant(now)) for c, rank in zip(told, ranks, strict=True)
+        ]
+
+    def _candidates(self, subscription: Subscription, live: Sequence[Event], now: int) -> list[Candidate]:
+        """Of the live matches those within the window, best first."""
+        s, window = subscription, subscription.window
+        oldest = BEGINNING if window is None or window.duration is None else now - window.duration
+        first = BEGINNING if window is None or window.count is None else self.windows.publications - window.count
+        judge, found = None if s.by is None else relevance_of(self.schema, s.by), []
+        for event in live:
+            at, number = self.events.published(event.id)
+            if at > oldest and number > first:
+                relevance = s.score_of(event.values) if judge is None else judge(event.values, at)
+                if relevance is not None and math.isfinite(relevance):
+                    found.append(Candidate(event.id, relevance, at, event.expires, number, False))
+        return sorted(found, key=lambda c: (-c.relevance, c.time, c.event, c.number))
+
+    def _hearing(self, notes: Notifications) -> Notifications:
+        """Without what would reach a subscription from its end on; its window is given up."""
+        if self.clock is None or not self._expiring or self._expiring[0][0] > self.clock:
+            return notes
+        ended: dict[str, datetime] = {}
+        while self._expiring and self._expiring[0][0] <= self.clock:
+            expires, id = heapq.heappop(self._expiring)
+            if self._expires.get(id) == expires:
+                ended[id] = instant(expires)
+        for id in ended:
+            self.deactivate(id)
+        self._gone += ended
+        return Notifications.of([n for n in notes if n.subscription not in ended or n.at < ended[n.subscription]])
+
+    def _expires_at(self, id: str, expires: int | None) -> None:
+        self._expires.pop(id, None)
+        if expires is not None:
+            self._expires[id] = expires
+            heapq.heappush(self._expiring, (expires, id))
+
+    def gone_state(self) -> list[str]:
+        """What need not be kept any more."""
+        gone, self._gone = self._gone + self.near.gone_state(), []
+        return [id for id in gone if id not in self.windows]
+
+    def _begin(self, subscription: Subscription) -> None:
+        s = subscription
+        assert s.since is not None
+        self.windows.activate(s.id, s.k, s.window, s.since, s.error)
+        self._expires_at(s.id, s.expires)
+
+    def clock_at(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the clock shows when each of these events is published: it does not go back."""
+        return np.maximum.accumulate(np.maximum(at, BEGINNING if self.clock is None else self.clock))
+
+    def replace_all(self, events: Publications) -> Notifications:
+        """Objects of a keyed topic: those of one instant are one change of the boards."""
+        notes: list[Notification] = []
+        for instant_of, group in groupby(zip(events.at.tolist(), events.events(), strict=True), key=itemgetter(0)):
+            notes += self.replace([event for _, event in group], instant_of)
+        return Notifications.of(notes)
 
     def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
         """Changes of a keyed topic's objects at one instant: their net effect on every board."""
-        assert self.boards is not None
         notes = list(self.advance(at))
         now = at if self.clock is None else max(at, self.clock)
         puts: list[tuple[str, Values | None]] = []
@@ -114,26 +225,27 @@ class Publisher:
             else:
                 self.events.put(event)
                 puts.append((event.id, event.values))
-        return notes + of_changes(self.boards.publish_batch(puts, at), at)
+        return notes if self.boards is None else notes + of_changes(self.boards.publish_batch(puts, at), at)
 
     def advance(self, time: int) -> Notifications:
         """What happens by itself up to and including `time`: promotions, and objects that expire."""
         told = in_order(None, [self.windows.advance(time), *self.near.advance(time)])
         if self.boards is None:
             self.events.expire(time)
-            return told
+            return self._hearing(told)
         notes = list(told)
         for instant_of, key in self.events.expire(time):
             notes += of_changes(self.boards.publish(key, None, instant_of), instant_of)
         self.boards.expire(time)
-        return Notifications.of(notes)
+        return self._hearing(Notifications.of(notes))
 
     def top(self, subscription: Subscription, time: int) -> list[Match]:
         """A subscription's list at `time`, best first."""
         id = subscription.id
+        if subscription.expires is not None and subscription.expires <= time:
+            return []
         if self.boards is not None:
-            expired = subscription.expires is not None and subscription.expires <= time
-            found = self.boards.top(id, self.events.ended(time)) if id in self.boards and not expired else []
+            found = self.boards.top(id, self.events.ended(time)) if id in self.boards else []
             return [Match(key, id, score) for key, score in found]
         lists = self.near if id in self.near else self.windows
         return [Match(event, id, score) for event, score in lists.top(id, time)] if id in lists else []
@@ -147,14 +259,23 @@ class Publisher:
         return [(id, json.dumps(self.windows.state_of(id))) for id in self.windows.changed()] + list(self.near.changed_state())
 
     def restore(
-        self, clock: int | None, publications: int, states: Iterable[tuple[str, str]], near: Iterable[Subscription] = ()
+        self,
+        clock: int | None,
+        publications: int,
+        states: Iterable[tuple[str, str]],
+        near: Iterable[Subscription] = (),
+        get: Callable[[str], Subscription | None] = lambda id: None,
     ) -> None:
-        """`near` are the subscriptions that are nothing but an ideal point."""
+        """`near` are the subscriptions that are nothing but an ideal point; `get` gives any."""
         saved: dict[str, Any] = {id: _read(body) for id, body in states}
         problems = self.near.restore(clock, publications, saved, near)
         matched = {id: state for id, state in saved.items() if id not in self.near and not id.startswith(POINTS)}
         self.ranked.forget_slots()
         self.windows, lost = Windows.restore({"clock": clock, "publications": publications, "subscriptions": matched})
+        for id in matched:
+            subscription = get(id)
+            if id in self.windows and subscription is not None:
+                self._expires_at(id, subscription.expires)
         for problem in problems + lost:
             warnings.warn(problem, StorageWarning, stacklevel=2)
 

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.match.store.hits import NO_TEXT, Found, Hits, Source
+from tidings.match.store.hits import NEVER, NO_TEXT, Failures, Found, Hits, Source
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.segment import Segment
 from tidings.model.values.schema import Schema
@@ -55,10 +55,12 @@ def parted(hits: Hits) -> tuple[list[Found], list[Found]]:
 
 
 class RankedMatches:
-    """`failures` counts the relevances that were asked for and are not finite."""
+    """`failures` counts, by subscription, the relevances that were asked for and are not finite, or lack an attribute."""
 
-    def __init__(self, schema: Schema) -> None:
-        self.failures = 0
+    def __init__(self, schema: Schema, begun: Callable[[str, int], None], failures: Failures | None = None) -> None:
+        """`begun` hears of each window that begins and has an end."""
+        self.failures = Failures() if failures is None else failures
+        self._begun = begun
         self._schema = schema
         self._compiled: dict[str, tuple[Relevance, ColumnRelevance | None]] = {}
         self._slots: WeakKeyDictionary[Segment, NDArray[np.int32]] = WeakKeyDictionary()
@@ -70,7 +72,7 @@ class RankedMatches:
     def concerned(self, windows: Windows, hits: Hits, events: Publications) -> Concerned:
         """The lists that each event concerns; windows begin that have not yet."""
         batch = _Batch(self, events)
-        judged = [batch.relevances(found) for found in hits]
+        judged = [self._counted(found, batch.relevances(found)) for found in hits]
         event = np.concatenate([np.empty(0, np.int32), *(found.event for found in hits)])
         slot = np.concatenate([np.empty(0, np.int32), *(self._slots_of(windows, found.source, found.ordinal) for found in hits)])
         relevance = np.concatenate([np.empty(0), *judged])
@@ -80,6 +82,12 @@ class RankedMatches:
             order = np.argsort(event, kind="stable")
             event, slot, relevance = event[order], slot[order], relevance[order]
         return Concerned(np.searchsorted(event, np.arange(len(events) + 1)), slot, relevance)
+
+    def _counted(self, found: Found, relevance: Floats) -> Floats:
+        finite = np.isfinite(relevance)
+        if not finite.all():
+            self.failures.update(found.source.names(found.ordinal[~finite]))
+        return relevance
 
     def compiled(self, text: str) -> tuple[Relevance, ColumnRelevance | None]:
         if text not in self._compiled:
@@ -91,24 +99,30 @@ class RankedMatches:
     def _slots_of(self, windows: Windows, source: Source, ordinal: NDArray[np.int32]) -> NDArray[np.int32]:
         if not isinstance(source, LiveSegment):
             distinct, place = np.unique(ordinal, return_inverse=True)
-            return looked_up(windows, source, distinct)[place]
+            return looked_up(windows, source, distinct, self._begun)[place]
         if source.segment not in self._slots:
             self._slots[source.segment] = np.full(len(source.segment), NO_SLOT, np.int32)
         known = self._slots[source.segment]
         slots = known[ordinal]
         if slots.min(initial=0) < 0:
             fresh = np.unique(ordinal[slots < 0])
-            known[fresh] = looked_up(windows, source, fresh)
+            known[fresh] = looked_up(windows, source, fresh, self._begun)
             slots = known[ordinal]
         return slots
 
 
-def looked_up(windows: Windows, source: Source, ordinals: NDArray[np.int32]) -> NDArray[np.int32]:
+def looked_up(
+    windows: Windows, source: Source, ordinals: NDArray[np.int32], begun: Callable[[str, int], None]
+) -> NDArray[np.int32]:
     """The slots of these subscriptions, whose windows begin if they have none."""
     names = source.names(ordinals)
     idle = [place for place, name in enumerate(names) if name not in windows]
     if idle:
         windows.activate_many([names[place] for place in idle], source.terms(ordinals[idle]))
+        expiry = source.expiry(ordinals[idle])
+        for place, end in zip(idle, [] if expiry is None else expiry.tolist(), strict=expiry is not None):
+            if end != NEVER:
+                begun(names[place], end)
     return np.array([windows.slot(name) for name in names], np.int32)
 
 
@@ -140,12 +154,7 @@ class _Batch:
         if column is None or len(rows) <= FEW:
             return self._one_by_one(one, rows)
         columns = {name: self._column(name) for name in column.attributes}
-        judged = column(columns, self._events.at)[rows]
-        lacks = np.zeros(len(rows), np.bool_)
-        for values in columns.values():
-            lacks |= np.isnan(values)[rows]
-        self._owner.failures += int(np.count_nonzero(np.isnan(judged) & ~lacks))
-        return judged
+        return column(columns, self._events.at)[rows]
 
     def _column(self, name: str) -> Floats:
         if name not in self._columns:
@@ -156,6 +165,4 @@ class _Batch:
         distinct, place = np.unique(rows, return_inverse=True)
         values = [relevance(self._events.values(row), int(self._events.at[row])) for row in distinct.tolist()]
         judged = np.array([np.nan if value is None else value for value in values], np.float64)
-        failed = np.array([value is not None and not np.isfinite(value) for value in values], np.bool_)
-        self._owner.failures += int(np.count_nonzero(failed[place]))
         return judged[place]

@@ -8,6 +8,8 @@ from typing import Any
 from tidings.match.store.store import Store
 from tidings.topic.publisher import Publisher
 
+WORST = 5
+
 
 def topic_stats(name: str, store: Store, publisher: Publisher) -> dict[str, Any]:
     """Counts and bytes; `blocks`, `candidates` and `matches` of a home are sums over all matching since it was made.
@@ -52,5 +54,12 @@ def topic_stats(name: str, store: Store, publisher: Publisher) -> dict[str, Any]
         "published": publisher.windows.publications,
         "similarity": store.similar.stats(),
         "near": publisher.near.stats(),
+        "without an answer": failures_of(store, publisher),
         "change": snapshot.seq,
     }
+
+
+def failures_of(store: Store, publisher: Publisher) -> dict[str, Any]:
+    """How often a filter, a score or a `by` had no finite answer, since the topic was opened: in all, and of the WORST."""
+    failures = store.failures + publisher.ranked.failures
+    return {"times": failures.total(), "subscriptions": len(failures), "worst": dict(failures.most_common(WORST))}

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import threading
 import time as wall_clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +22,7 @@ from tidings.match.answers.explain import Explanation, explain_event, explain_pa
 from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.ordering import match_list, match_table
 from tidings.match.answers.relaxed import relaxed_list, relaxed_table
-from tidings.match.answers.results import Match, Notification, instant
+from tidings.match.answers.results import Match, Notification
 from tidings.match.answers.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
 from tidings.match.store.event_statistics import Statistics
 from tidings.match.store.hits import LONG_AGO
@@ -50,11 +48,14 @@ from tidings.model.filter.compile import compile_filter
 from tidings.model.values.schema import Attribute, Schema
 from tidings.model.values.times import check_ahead
 from tidings.rank.relevance import relevance_of
-from tidings.topic.journal import Journal
+from tidings.topic.journal import Act, Journal
 from tidings.topic.moving import moved, placed_within
 from tidings.topic.publications import Publications, PublishedBatch, PublishedEvent
 from tidings.topic.publisher import Publisher, same_window
 from tidings.topic.stats import topic_stats
+from tidings.topic.undo import Remembered
+
+Told = TypeVar("Told", bound=Sequence[Notification])
 
 
 class Committed:
@@ -62,14 +63,31 @@ class Committed:
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
+        self._acts: list[Act] = []
         topic.journal.must_be_writable()
+        topic.must_be_whole()
 
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
+    def __enter__(self) -> Committed:
+        self._topic.half_done = True
+        self._began = wall_clock.perf_counter()
+        return self
+
+    def do(self, act: Callable[[Publisher], Told]) -> Told:
+        """Change the publisher."""
+        self._acts.append(act)
+        return act(self._topic.publisher)
+
+    def watch(self, act: Callable[[Publisher], Told]) -> Told:
+        """The same with subscriptions, which in a keyed topic are all that boards need to be made anew."""
+        return self.do(act) if self._topic.key is None else act(self._topic.publisher)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        topic = self._topic
         if kind is not None:
-            self._topic.recover()
+            topic.recover()
+            return
+        topic.half_done = False
+        topic.journal.done(self._acts, wall_clock.perf_counter() - self._began, topic.publisher)
 
 
 class Topic:
@@ -81,10 +99,11 @@ class Topic:
         self.key = key
         self._read = EventReader(self.schema, key)
         self.statistics = Statistics()
-        self.journal = Journal()
+        self.half_done = False
         self._writing = threading.RLock()
         self.use(Vocabularies(self.schema))
         self.publisher = self.new_publisher()
+        self.journal: Journal = Remembered(self.new_publisher())
 
     def use(self, vocabularies: Vocabularies) -> None:
         """Begin with these codes and no subscriptions."""
@@ -129,13 +148,8 @@ class Topic:
             subscription = replace(subscription, since=now)
         with self._writing:
             seq = self.store.next_seq
-            with Committed(self):
-                self.publisher.deactivate(id)
-                notes = self.publisher.activate(subscription, now)
-                if replay and self.key is None:
-                    for event in self.publisher.events.search(subscription.clauses, now):
-                        score = subscription.score_of(event.values)
-                        notes.append(Notification(id, event.id, score, None, "matched", instant(now)))
+            with Committed(self) as change:
+                notes = change.watch(lambda publisher: publisher.register(subscription, now, replay))
                 self.journal.put(seq, subscription, notes)
                 self.store.put(seq, [subscription])
             return notes
@@ -149,12 +163,10 @@ class Topic:
             replaced = self.store.existing(rows.ids())
             seq = self.store.next_seq
             added = self.store.built(seq, rows)
-            with Committed(self):
-                for id in replaced:
-                    self.publisher.deactivate(id)
+            with Committed(self) as change:
                 begins = range(len(batch)) if self.key is not None else np.flatnonzero(near_rows(rows.table, rows.clauses)).tolist()
                 watched = [replace(subscription_at(batch, row), since=now) for row in begins]
-                notes = [note for s in watched for note in self.publisher.activate(s, now)]
+                notes = change.watch(lambda publisher: publisher.register_many(replaced, watched, now))
                 self.journal.loaded(seq, batch.table, replaced, now, notes)
                 self.store.put_segment(seq, added)
         return len(rows)
@@ -177,22 +189,21 @@ class Topic:
             if id not in self.store:
                 raise SubscriptionError(f"there is no subscription {id!r}")
             seq = self.store.next_seq
-            with Committed(self):
+            with Committed(self) as change:
                 self.journal.removed(seq, [id])
                 self.store.remove(seq, [id])
-                self.publisher.deactivate(id)
+                change.watch(lambda publisher: publisher.register_many([id], [], 0))
 
     def unsubscribe_many(self, ids: Sequence[str]) -> int:
         """Remove those of `ids` that are there, as one change; how many they were."""
         with self._writing:
             there = self.store.existing(pa.array(dict.fromkeys(map(known_id, ids)), pa.string()))
             seq = self.store.next_seq
-            with Committed(self):
+            with Committed(self) as change:
                 if there:
                     self.journal.removed(seq, there)
                     self.store.remove(seq, there)
-                for id in there:
-                    self.publisher.deactivate(id)
+                change.watch(lambda publisher: publisher.register_many(there, [], 0))
             return len(there)
 
     def subscription(self, id: str) -> Subscription:
@@ -210,8 +221,8 @@ class Topic:
         if after.by is not None:
             relevance_of(self.schema, after.by)
         seq = self.store.next_seq
-        with Committed(self):
-            notes = self.publisher.change(before, after, now)
+        with Committed(self) as change:
+            notes = change.watch(lambda publisher: publisher.change(before, after, now))
             self.journal.put(seq, after, notes, same_window=same_window(before, after))
             self.store.put(seq, [after])
         return notes
@@ -262,7 +273,10 @@ class Topic:
             return explain_vague(self.store.packed_reader(), read, known, now)
         reader = self.store.reader()
         columns = encode_events(self.schema, reader.vocabularies, [read.values])
-        return explain_event(reader, columns, read, now, k) if known is None else explain_pair(reader, columns, read, known, now)
+        if known is None:
+            return explain_event(reader, columns, read, now, k)
+        failures = self.store.failures[known.id] + self.publisher.ranked.failures[known.id]
+        return replace(explain_pair(reader, columns, read, known, now), failures=failures)
 
     # Publishing
 
@@ -284,8 +298,9 @@ class Topic:
 
     def advance(self, time: Any) -> Notifications:
         """Let time pass: promotions and expiries up to and including `time`."""
-        with self._writing, Committed(self):
-            notes = self.publisher.advance(self._at(time))
+        now = self._at(time)
+        with self._writing, Committed(self) as change:
+            notes = change.do(lambda publisher: publisher.advance(now))
             self.journal.published([], notes, self.publisher)
             return notes
 
@@ -293,31 +308,27 @@ class Topic:
         """The live events that match, by id."""
         clauses = [Clause()] if filter is None else compile_filter(self.schema, filter)
         with self._writing:
+            self.must_be_whole()
             return events_to_arrow(self.schema, self.publisher.events.search(clauses, self._at(time)))
 
     def top(self, id: str, *, time: Any = None) -> list[Match]:
         """A subscription's current list, best first."""
         with self._writing:
+            self.must_be_whole()
             return self.publisher.top(self.subscription(id), self._at(time))
 
     def _publish(self, events: Publications, time: Any) -> Notifications:
         if time is None and len(events):
             check_ahead(int(events.at.max()), self._at(None))
-        with Committed(self):
-            notes = self._told(events) if self.key is None else self._told_of_objects(events)
+        with Committed(self) as change:
+            notes = self._told(events, change) if self.key is None else change.do(lambda publisher: publisher.replace_all(events))
             self.journal.published(events.events(), notes, self.publisher)
         return notes
 
-    def _told(self, events: Publications) -> Notifications:
+    def _told(self, events: Publications, change: Committed) -> Notifications:
         """Who is notified of each event, once the publisher has taken it in."""
-        return self.publisher.publish(events, events.hits(self.store.reader(len(events))))
-
-    def _told_of_objects(self, events: Publications) -> Notifications:
-        """Objects of a keyed topic: those of one instant are one change of the boards."""
-        notes: list[Notification] = []
-        for instant_of, group in groupby(zip(events.at.tolist(), events.events(), strict=True), key=itemgetter(0)):
-            notes += self.publisher.replace([event for _, event in group], instant_of)
-        return Notifications.of(notes)
+        hits = events.hits(self.store.reader(len(events)), self.publisher.clock_at(events.at))
+        return change.do(lambda publisher: publisher.publish(events, hits))
 
     # The rest
 
@@ -325,9 +336,15 @@ class Topic:
         """Subscriptions, segments and homes, bytes, live events, and what matching has cost so far."""
         return topic_stats(self.name, self.store, self.publisher)
 
+    def must_be_whole(self) -> None:
+        """Recover if that was itself interrupted before."""
+        if self.half_done:
+            self.recover()
+
     def recover(self) -> None:
         """After a change that failed: windows, boards and live events as they were at the last commit."""
-        self.publisher = self.journal.restored(self.publisher, self.new_publisher, self.store)
+        self.publisher = self.journal.restored(self.new_publisher, self.store)
+        self.half_done = False
 
     def flush(self) -> None:
         """Pack what is new into a segment (a durable topic writes it and a manifest)."""

@@ -166,6 +166,8 @@ def slot_of(near: Points | None, row: int) -> int:
 def ready(m: Memory, near: Points | None, row: int) -> int:
     """DONE when there is room for one step of the list: a new event, and notifications of it and of the whole list."""
     own: ListRow = m.lists[row]
-    if m.meter[WRITTEN] + max(min(own.k, own.limit), 0) + 1 > m.out.size:
+    # Of a list of matches no more can be told than it holds: whoever asks for a k of millions must not cost their room.
+    most = own.limit if near is not None else own.viewed + own.spare + 1
+    if m.meter[WRITTEN] + max(min(own.k, most), 0) + 1 > m.out.size:
         return OUT_FULL
     return DONE if has_room(own) else make_room(m, near, row)

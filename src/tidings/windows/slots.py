@@ -251,7 +251,8 @@ class SlotWindows:
         """Twice what is in use, and twice what the widest list has."""
         lists = self.memory.lists
         if stop == OUT_FULL:
-            longest = int(lists["k"].max()) + 2
+            most = lists["limit"] if self.near is not None else lists["viewed"] + lists["spare"] + 1
+            longest = int(np.minimum(lists["k"], most).max()) + 2
             self.memory = self.memory._replace(out=np.zeros(max(2 * len(self.memory.out), longest), NOTICE))
             return
         rooms = lists["room" if stop == VIEWS_FULL else "spare_room"]

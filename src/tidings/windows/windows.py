@@ -30,17 +30,19 @@ dropped, and said. [topkw, Sections 2 and 3]
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 
 from tidings.errors import SubscriptionError
 from tidings.model.values.window import Window
 from tidings.windows.entries import Entries
 from tidings.windows.invariants import check_lists
-from tidings.windows.memory import ALL, CLOCK, NEVER, NUMBER
-from tidings.windows.slots import SlotWindows, Terms, concerned_of, terms_of
+from tidings.windows.memory import ALL, CLOCK, NEVER, NUMBER, empty_memory
+from tidings.windows.slots import Saved, SlotWindows, Terms, concerned_of, terms_of
 
 
 class Activation(NamedTuple):
@@ -113,6 +115,34 @@ class Windows(SlotWindows):
         made = list(map(Activation._make, terms))
         slots = [self._take_slot(subscription, own) for subscription, own in zip(subscriptions, made, strict=True)]
         self.begin(np.concatenate(slots), terms_of_many(made))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = copy.copy(self)
+        for name, part in vars(self).items():
+            setattr(made, name, part.copy() if isinstance(part, dict | list) else copy.deepcopy(part, memo))
+        return made
+
+    def fill(self, subscription: str, candidates: Sequence[Candidate]) -> None:
+        """Give a list that has just begun candidates that were published before it.
+
+        Events lie in order of their publication, so all lists are laid out anew: costs what all of them hold.
+        """
+        slot, slots = self.slot(subscription), np.array([*self._slots.values()], np.int32)
+        saved, others = self.save(slots), slots != slot
+        own = saved.lists[~others]
+        own["size"], own["changed"] = len(candidates), 1
+        events, places = np.zeros(len(candidates), saved.events.dtype), np.zeros(len(candidates), saved.places.dtype)
+        events["time"], events["number"] = [c.time for c in candidates], [c.number for c in candidates]
+        events["expires"] = [NEVER if c.expires is None else c.expires for c in candidates]
+        places["event"], places["told"] = np.arange(len(candidates)), [c.told for c in candidates]
+        places["relevance"] = [c.relevance for c in candidates]
+        filled = Saved(own, places, pa.array([c.event for c in candidates], pa.string()), events)
+        clock, publications = self.clock, self.publications
+        self.memory = empty_memory()
+        self.set_clock(clock, publications)
+        had = saved.lists
+        self.begin(slots, Terms(had["k"], had["duration"], had["counted"], had["since"], np.where(had["bounded"] > 0, 0.5, 0.0)))
+        self.load([slots[others], slots[~others]], [saved._replace(lists=saved.lists[others]), filled])
 
     def deactivate(self, subscription: str) -> None:
         slot = self.slot(subscription)

@@ -31,7 +31,7 @@ class Explanation:
     `home` is the access path that holds each clause, `reached` whether the event came upon the clause there (its word's list, its
     block), so that the rest of it was looked at; the memtable is reached by what it gives as an answer. `steps` counts what each
     step of matching left over, and `plans` says of each segment how it would find the k best, exact and relaxed, with the price of
-    each way.
+    each way. `failures` is how often the subscription's filter, score or `by` had no finite answer so far.
     """
 
     event: str
@@ -44,8 +44,12 @@ class Explanation:
     reached: tuple[bool, ...] = ()
     steps: dict[str, int] = field(default_factory=dict)
     plans: tuple[str, ...] = ()
+    failures: int = 0
 
     def __str__(self) -> str:
+        return f"{self._said()} (without a finite answer {self.failures} times so far)" if self.failures else self._said()
+
+    def _said(self) -> str:
         if self.subscription is None:
             steps = ", ".join(f"{count} {name}" for name, count in self.steps.items())
             return "\n".join([f"event {self.event!r}: {steps}", *self.plans])

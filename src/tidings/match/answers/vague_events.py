@@ -89,7 +89,7 @@ def _ranged(reader: Reader, columns: EventColumns, values: Values, time: int) ->
         ordinal = np.unique(np.concatenate([*found, np.array(met, np.int32)]))
         ordinal = ordinal[~np.isin(ordinal, segment.segment.similar)]
         ordinal = ordinal[~hidden[ordinal]] if hidden.size else ordinal
-        hits.append(scored(segment, (np.zeros(len(ordinal), np.int32), ordinal), lambda _: values))
+        hits.append(scored(segment, (np.zeros(len(ordinal), np.int32), ordinal), lambda _: values, reader.failures))
     return hits
 
 

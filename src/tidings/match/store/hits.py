@@ -6,6 +6,7 @@ and how that one ranks, so whoever has hits asks the source and never looks into
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -26,6 +27,10 @@ Pairs = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Rows of events, and the ordinals that match them."""
 ValuesOf = Callable[[int], Values]
 """The values of the event in a row, for what no column can decide."""
+
+
+Failures = Counter[str]
+"""By subscription: how often its filter or its score had no finite answer, an event. Nothing is paid where nobody fails."""
 
 
 class Terms(NamedTuple):
@@ -98,7 +103,11 @@ def living(source: Source, pairs: Pairs, at: int | NDArray[np.int64]) -> Pairs:
     return event[kept], ordinal[kept]
 
 
-def scored(source: Source, pairs: Pairs, values: ValuesOf, best: bool = False) -> Found:
-    """With their scores. A score that is not finite is no answer: such a match is left out."""
+def scored(source: Source, pairs: Pairs, values: ValuesOf, failures: Failures, best: bool = False) -> Found:
+    """With their scores. A score that is not finite is no answer: such a match is left out, and counted."""
     found = Found(source, *pairs, source.scores(*pairs, values), best)
-    return found.where(np.isfinite(found.score))
+    finite = np.isfinite(found.score)
+    if finite.all():
+        return found
+    failures.update(source.names(found.ordinal[~finite]))
+    return found.where(finite)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tidings.index.packed.packing import readonly
 from tidings.index.packed.record import Events
-from tidings.match.store.hits import Pairs, Terms, ValuesOf
+from tidings.match.store.hits import Failures, Pairs, Terms, ValuesOf
 from tidings.match.store.segment import Segment
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.model.columns.arrays import EventColumns, Vocabularies
@@ -77,13 +77,15 @@ class LiveSegment:
         ordinals[~self.is_live(ordinals, seq)] = ABSENT
         return ordinals
 
-    def match(self, events: EventColumns, values: ValuesOf, seq: int, near: bool = True) -> Pairs:
+    def match(self, events: EventColumns, values: ValuesOf, seq: int, near: bool = True, failures: Failures | None = None) -> Pairs:
         """See `Segment.match`."""
-        return self.segment.match(events, values, self.died, seq - self.segment.born, near)
+        return self.segment.match(events, values, self.died, seq - self.segment.born, near, failures)
 
-    def match_one(self, event: Events, values: Values, seq: int, near: bool = True) -> NDArray[np.int32]:
+    def match_one(
+        self, event: Events, values: Values, seq: int, near: bool = True, failures: Failures | None = None
+    ) -> NDArray[np.int32]:
         died = readonly(self.died) if len(self.died) else _NOBODY
-        return self.segment.match_one(event, values, died, seq - self.segment.born, near)
+        return self.segment.match_one(event, values, died, seq - self.segment.born, near, failures)
 
     def topk(self, events: EventColumns, k: int, seq: int) -> Pairs:
         return self.segment.topk(events, k, self.died, seq - self.segment.born)

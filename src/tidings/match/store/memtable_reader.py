@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from tidings._jit import inlined, kernel
 from tidings.index.packed.packing import as_events
 from tidings.index.packed.record import Events
-from tidings.match.store.hits import NEVER, NO_ROWS, Pairs, Terms, ValuesOf, by_of, terms_of
+from tidings.match.store.hits import NEVER, NO_ROWS, Failures, Pairs, Terms, ValuesOf, by_of, terms_of
 from tidings.model.columns.arrays import EventColumns
 from tidings.model.door.subscription import Subscription
-from tidings.model.filter.clause import Clause, Values
+from tidings.model.filter.clause import Clause, Unanswered, Values
 from tidings.model.values.schema import Schema
 
 TINY = 12
@@ -82,7 +82,7 @@ class MemtableReader:
         self._work = work
         self._subscriptions = subscriptions
 
-    def match(self, events: EventColumns, values: ValuesOf, near: bool = True) -> Pairs:
+    def match(self, events: EventColumns, values: ValuesOf, failures: Failures | None = None, near: bool = True) -> Pairs:
         """(event row, ordinal) of every match, each once, by event and then id; `near` as in `Segment.match`."""
         pairs: Iterable[tuple[int, int]]
         if len(events) < LOOPED:
@@ -93,7 +93,7 @@ class MemtableReader:
         found = {
             (event, int(first[row]))
             for event, row in pairs
-            if not flags[row] or ((near or not flags[row] & NEAR) and self._holds(row, values(event)))
+            if not flags[row] or ((near or not flags[row] & NEAR) and self._holds(row, values(event), failures))
         }
         self._work.add(len(pairs), len(found))
         if not found:
@@ -101,22 +101,31 @@ class MemtableReader:
         event, ordinal = zip(*sorted(found, key=lambda pair: (pair[0], self.owner[pair[1]].id)), strict=True)
         return np.array(event, np.int32), np.array(ordinal, np.int32)
 
-    def match_one(self, event: EventColumns, values: Values, near: bool = True) -> NDArray[np.int32]:
+    def match_one(
+        self, event: EventColumns, values: Values, near: bool = True, failures: Failures | None = None
+    ) -> NDArray[np.int32]:
         """The ordinals that one event matches, each once, in any order."""
         if self.count <= TINY:
             died = self.columns.died[: self.count].tolist()
             candidates = [row for row in range(self.count) if died[row] > self.seq]
-            rows = [row for row in candidates if self.clause[row].holds(self.schema, values)]
+            rows = [row for row in candidates if self._asked(row, values, failures)]
         else:
             candidates = self.scan_one(event, 0).tolist()
-            rows = [row for row in candidates if self._holds(row, values)]
+            rows = [row for row in candidates if self._holds(row, values, failures)]
         self._work.add(len(candidates), len(rows))
         if not near:
             rows = [row for row in rows if not self.columns.flags[row] & NEAR]
         return np.unique(self.columns.first[rows]) if len(rows) > 1 else self.columns.first[rows]
 
-    def _holds(self, row: int, values: Values) -> bool:
-        return not self.columns.flags[row] & MORE or self.clause[row].holds(self.schema, values)
+    def _holds(self, row: int, values: Values, failures: Failures | None) -> bool:
+        return not self.columns.flags[row] & MORE or self._asked(row, values, failures)
+
+    def _asked(self, row: int, values: Values, failures: Failures | None) -> bool:
+        """What the clause itself says."""
+        failed = self.clause[row].first_failure(self.schema, values)
+        if failures is not None and type(failed) is Unanswered:
+            failures[self.owner[row].id] += 1
+        return failed is None
 
     def scan_one(self, events: EventColumns, event: int) -> NDArray[np.intp]:
         """The living rows whose columns let an event pass."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tidings.index.packed.packing import as_events, readonly
 from tidings.index.packed.record import Events
 from tidings.match.store.event_statistics import Statistics
-from tidings.match.store.hits import Found, Hits, Pairs, Source, ValuesOf, living, scored
+from tidings.match.store.hits import Failures, Found, Hits, Pairs, Source, ValuesOf, living, scored
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.memtable_reader import MemtableReader
 from tidings.match.store.ranked_paths import Question, best_pairs
@@ -104,6 +104,7 @@ class Reader:
         memtable: MemtableReader | None,
         similar: tuple[Part, ...],
         statistics: Statistics | None = None,
+        failures: Failures | None = None,
     ) -> None:
         """`memtable` is None where nothing is new since the last segment; `statistics` hear of the events that are asked about."""
         self.schema, self.vocabularies = single.schema, single.vocabularies
@@ -112,6 +113,7 @@ class Reader:
         self.similar = similar
         self._single = single
         self._statistics = statistics
+        self.failures = Failures() if failures is None else failures
 
     def match(self, batch: Asked, k: int | None = None, *, at: int | NDArray[np.int64], near: bool = True) -> Hits:
         """Every match of a batch; with k, who is not among an event's k best may be left out.
@@ -123,7 +125,9 @@ class Reader:
             self._statistics.observe(events)
         found = [self._in_segment(live, events, values, k, at, near) for live in self.snapshot.segments]
         if self.memtable is not None:
-            found.append(_judged(self.memtable, self.memtable.match(events, values, near), values, at))
+            found.append(
+                _judged(self.memtable, self.memtable.match(events, values, self.failures, near), values, at, self.failures)
+            )
         found += self.by_similarity(events, values, at)
         return found
 
@@ -133,9 +137,10 @@ class Reader:
         events, seq = self._single.events(columns), self.snapshot.seq
         found: list[Found] = []
         for live in self.snapshot.segments:
-            found += _one(live, live.match_one(events, values, seq, near), values, at)
+            found += _one(live, live.match_one(events, values, seq, near, self.failures), values, at, self.failures)
         if self.memtable is not None:
-            found += _one(self.memtable, self.memtable.match_one(columns, values, near), values, at)
+            fresh = self.memtable.match_one(columns, values, near, self.failures)
+            found += _one(self.memtable, fresh, values, at, self.failures)
         return [*found, *self.by_similarity(columns, lambda _: values, at)] if self.similar else found
 
     def by_similarity(self, events: EventColumns, values: ValuesOf, at: int | NDArray[np.int64]) -> Iterator[Found]:
@@ -151,11 +156,11 @@ class Reader:
         seq = self.snapshot.seq
         if k is not None:
             pairs, ordered = best_pairs(live, Question(events, values, k, seq))
-            found = _judged(live, pairs, values, at, ordered)
+            found = _judged(live, pairs, values, at, self.failures, ordered)
             # A path in order of score may have given places to scores that are none: then all are looked at.
             if not ordered or len(found.event) == len(pairs[0]):
                 return found
-        return _judged(live, live.match(events, values, seq, near), values, at)
+        return _judged(live, live.match(events, values, seq, near, self.failures), values, at, self.failures)
 
     def __len__(self) -> int:
         """How many subscriptions it sees."""
@@ -171,14 +176,16 @@ class Reader:
         return None, ABSENT
 
 
-def _judged(source: Source, pairs: Pairs, values: ValuesOf, at: int | NDArray[np.int64], best: bool = False) -> Found:
-    return scored(source, living(source, pairs, at), values, best)
+def _judged(
+    source: Source, pairs: Pairs, values: ValuesOf, at: int | NDArray[np.int64], failures: Failures, best: bool = False
+) -> Found:
+    return scored(source, living(source, pairs, at), values, failures, best)
 
 
-def _one(source: Source, ordinal: NDArray[np.int32], values: Values, at: int) -> Iterable[Found]:
+def _one(source: Source, ordinal: NDArray[np.int32], values: Values, at: int, failures: Failures) -> Iterable[Found]:
     """The same for one event, nothing if nobody matched."""
     if len(ordinal):
-        yield _judged(source, (np.zeros(len(ordinal), np.int32), ordinal), lambda _: values, at)
+        yield _judged(source, (np.zeros(len(ordinal), np.int32), ordinal), lambda _: values, at, failures)
 
 
 def live_subscriptions(snapshot: Snapshot, which: str) -> Iterator[Subscription]:

@@ -35,7 +35,7 @@ from tidings.index.packed.protocol import Home
 from tidings.index.packed.record import Events
 from tidings.match.store.array_files import read_arrays, write_arrays
 from tidings.match.store.event_statistics import Statistics
-from tidings.match.store.hits import LONG_AGO, NEVER, NO_ROWS, NO_TEXT, Pairs, Terms, ValuesOf
+from tidings.match.store.hits import LONG_AGO, NEVER, NO_ROWS, NO_TEXT, Failures, Pairs, Terms, ValuesOf
 from tidings.match.store.planner import NEAR, Homes, build_homes, mapped_homes
 from tidings.match.store.sorted_ids import Names
 from tidings.match.store.subscription_rows import Rows, fields_at
@@ -207,17 +207,25 @@ class Segment:
             places[home.rows] = np.stack([np.full(len(home), number), np.arange(len(home))], axis=1)
         return places
 
-    def match(self, events: EventColumns, values: ValuesOf, died: NDArray[np.uint32], since: int, near: bool = True) -> Pairs:
+    def match(
+        self,
+        events: EventColumns,
+        values: ValuesOf,
+        died: NDArray[np.uint32],
+        since: int,
+        near: bool = True,
+        failures: Failures | None = None,
+    ) -> Pairs:
         """(event row, ordinal) of every match of a live subscription, each once, by event and then ordinal.
 
-        `near`: also those that are nothing but an ideal point, which match everything.
+        `near`: also those that are nothing but an ideal point, which match everything. `failures` counts filters without an answer.
         """
         homes = [home for name, home in self.homes.items() if near or name != NEAR]
         found = [home.match_batch(events, died, since) for home in homes]
         event = np.concatenate([e for e, _ in found]) if found else NO_ROWS
         clause = np.concatenate([c for _, c in found]) if found else NO_ROWS
         if self._residue_sources:
-            event, clause = self._check_residues(event, clause, values)
+            event, clause = self._check_residues(event, clause, values, failures)
         return _distinct(event, self.owner(clause))
 
     def why_select(self, k: int) -> str | None:
@@ -246,20 +254,38 @@ class Segment:
         return np.arange(len(self))
 
     def match_one(
-        self, event: Events, values: Values, died: NDArray[np.uint32], since: int, near: bool = True
+        self,
+        event: Events,
+        values: Values,
+        died: NDArray[np.uint32],
+        since: int,
+        near: bool = True,
+        failures: Failures | None = None,
     ) -> NDArray[np.int32]:
         """Ordinals of the live subscriptions that one event matches, each once, ascending: the short way."""
         found = [home.match_one(event, 0, died, since) for name, home in self.homes.items() if near or name != NEAR]
         clause = found[0] if len(found) == 1 else np.concatenate(found) if found else NO_ROWS
         if self._residue_sources:
-            clause = clause[[all(r.test(values) for r in self.residues.get(int(c), ())) for c in clause]]
+            clause = clause[[self._holds(c, values, failures) for c in clause.tolist()]]
         return np.unique(self.owner(clause)) if len(clause) > 1 else self.owner(clause)
 
-    def _check_residues(self, event: NDArray[np.int32], clause: NDArray[np.int32], values: ValuesOf) -> Pairs:
+    def _check_residues(
+        self, event: NDArray[np.int32], clause: NDArray[np.int32], values: ValuesOf, failures: Failures | None
+    ) -> Pairs:
         kept = np.ones(len(event), np.bool_)
         for i in np.flatnonzero(np.isin(clause, list(self.residues))):
-            kept[i] = all(residue.test(values(int(event[i]))) for residue in self.residues[int(clause[i])])
+            kept[i] = self._holds(int(clause[i]), values(int(event[i])), failures)
         return event[kept], clause[kept]
+
+    def _holds(self, clause: int, values: Values, failures: Failures | None) -> bool:
+        """Whether the residue of a clause holds."""
+        for residue in self.residues.get(clause, ()):
+            verdict = residue.test(values)
+            if not verdict:
+                if verdict is None and failures is not None:
+                    failures[self.names[int(self.owner(np.array([clause], np.int32))[0])]] += 1
+                return False
+        return True
 
     def columns(self) -> ClauseColumns:
         """All clauses, in order."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tidings.match.store import merging
 from tidings.match.store.event_statistics import Statistics
+from tidings.match.store.hits import Failures
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.memtable import Memtable
 from tidings.match.store.memtable_reader import Work
@@ -47,6 +48,7 @@ class Store:
         self.snapshot = self.packed = Snapshot((), 0)
         self.similar = Similar(schema, vocabularies)
         self.work = Work()
+        self.failures = Failures()
         self.written = 0
         self.mostly_unused = False
         """whether, when all was last merged, less than half of the codes were in use"""
@@ -70,7 +72,7 @@ class Store:
         with self.lock:
             self.work.events += events
             fresh = self.memtable.reader(self.snapshot.seq) if self.memtable.subscriptions else None
-            return Reader(self._single, self.snapshot, fresh, self.similar.parts(), self.statistics)
+            return Reader(self._single, self.snapshot, fresh, self.similar.parts(), self.statistics, self.failures)
 
     def packed_reader(self) -> Reader:
         """The same with everything in segments: what is new is packed first."""

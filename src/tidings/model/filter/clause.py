@@ -19,6 +19,12 @@ Values = Mapping[str, Any]
 """An event's attributes in the forms that `schema` lists; a missing attribute has no key."""
 
 
+class Unanswered(str):
+    """The source of a predicate that failed because it has no finite answer."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Residue:
     """A predicate that no index serves. `source` is its CQL2 JSON, `test` its compiled form, `attributes` what it reads.
@@ -82,8 +88,9 @@ class Clause:
             return schema.words
         known = without_ranges(values) if self.residue else values
         for residue in self.residue:
-            if not residue.test(known):
-                return residue.source
+            verdict = residue.test(known)
+            if not verdict:
+                return residue.source if verdict is False else Unanswered(residue.source)
         return None
 
     def by_attribute(self, schema: Schema) -> dict[str, Clause]:
