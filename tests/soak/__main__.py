@@ -45,7 +45,9 @@ def soak(kinds: list[str], seconds: float) -> int:
             said = str(counts)
         except Exception as error:  # noqa: BLE001 - the outermost edge: whatever it is, it is written down
             failed, said = 1, f"{type(error).__name__}: {error}"
-            kept["failures"].append({"kind": kind, "seed": seed, "commit": run["commit"], "said": said[:2000]})
+            kept["failures"].append(
+                {"kind": kind, "seed": seed, "commit": run["commit"], "said": said.strip().splitlines()[-1][:300]}
+            )
             traceback.print_exc()
         took = time.monotonic() - start
         print(f"{kind}, seed {seed}: {said[:500]} ({took:.1f} s)", flush=True)
