@@ -211,7 +211,8 @@ def script(random: random.Random, model: Model, length: int) -> Iterator[list[An
 
 
 REFUSAL = re.compile(
-    r"^(MemoryError|RuntimeError: can't start new thread|OSError|ImportError|LLVM ERROR|.*\b(StorageError|ArrowMemoryError|ArrowException|_ArrayMemoryError))\b",
+    r"^(MemoryError|OSError|ImportError|LLVM ERROR|RuntimeError: can't start new thread"
+    r"|.*\b(StorageError|ArrowMemoryError|ArrowException|_ArrayMemoryError))\b",
     re.MULTILINE,
 )
 LIMITS = {"RLIMIT_AS": 64 << 20, "RLIMIT_NOFILE": 6}
