@@ -13,10 +13,10 @@ from tidings.durable.recovery import restore_publisher
 from tidings.durable.registry import Registry, crc_of, put_chunk, put_gone, put_subscriptions, set_meta
 from tidings.match.answers.results import Notification
 from tidings.match.store.store import Store
-from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_to_record
 from tidings.model.door.subscription import Subscription, to_record
 from tidings.topic.journal import Journal
+from tidings.topic.publications import Publications
 from tidings.topic.publisher import Publisher
 
 
@@ -67,8 +67,8 @@ class RegistryJournal(Journal):
             db.executemany("DELETE FROM state WHERE name = ?", [(id,) for id in ids])
             set_meta(db, seq=seq)
 
-    def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
-        last = {e.id: e for e in events}
+    def published(self, events: Publications | None, notes: Sequence[Notification], publisher: Publisher) -> None:
+        last = {} if events is None else {e.id: e for e in events.events()}
         bodies = [(e, json.dumps(event_to_record(e) | {"published": at})) for e, at in publisher.published(last.values())]
         kept = [(e.id, e.expires, body, crc_of(body)) for e, body in bodies]
         gone = [(id,) for id in last.keys() - {e.id for e, _ in bodies}]

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from tidings.match.answers.results import Notification
 from tidings.match.store.store import Store
-from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
+from tidings.topic.publications import Publications
 from tidings.topic.publisher import Publisher
 
 Act = Callable[[Publisher], Sequence[Notification]]
@@ -32,8 +32,8 @@ class Journal:
     def removed(self, seq: int, ids: Sequence[str]) -> None:
         """Subscriptions were removed."""
 
-    def published(self, events: Sequence[Event], notes: Sequence[Notification], publisher: Publisher) -> None:
-        """Events were taken in, and these notifications are due."""
+    def published(self, events: Publications | None, notes: Sequence[Notification], publisher: Publisher) -> None:
+        """Events were taken in, or time has passed, and these notifications are due."""
 
     def done(self, acts: list[Act], seconds: float, publisher: Publisher) -> None:
         """These acts, which took so long, are committed and applied."""

@@ -27,7 +27,7 @@ class Publications(Protocol):
     def __len__(self) -> int: ...
 
     @property
-    def ids(self) -> pa.StringArray: ...
+    def ids(self) -> pa.StringArray | list[str]: ...
 
     def column(self, name: str) -> NDArray[np.float64]:
         """A Number, Time or Date attribute of all, NaN where it is missing."""
@@ -62,7 +62,7 @@ class PublishedBatch:
         return self.batch.values(row)
 
     def events(self) -> list[Event]:
-        return self.batch.events()
+        return self.batch.some_events(np.arange(len(self.batch)))
 
     def hits(self, reader: Reader, clock: NDArray[np.int64]) -> Hits:
         return reader.match(self.batch, at=clock, near=False)
@@ -81,8 +81,8 @@ class PublishedEvent:
         return 1
 
     @property
-    def ids(self) -> pa.StringArray:
-        return pa.array([self.event.id], pa.string())
+    def ids(self) -> list[str]:
+        return [self.event.id]
 
     def column(self, name: str) -> NDArray[np.float64]:
         return np.array([self.event.values.get(name, np.nan)], np.float64)

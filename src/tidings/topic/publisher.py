@@ -40,7 +40,7 @@ from tidings.topic.live_events import LiveEvents
 from tidings.topic.publications import Publications
 from tidings.topic.ranked_matches import RankedMatches, parted
 from tidings.windows.entries import Entries
-from tidings.windows.memory import BEGINNING
+from tidings.windows.memory import BEGINNING, CLOCK
 from tidings.windows.near.ideal_points import POINTS, IdealPoints
 from tidings.windows.windows import Candidate, Windows
 
@@ -130,8 +130,8 @@ class Publisher:
         told = self.windows.publish_batch(events.ids, events.at, events.expires, start, slot, relevance)
         near = self.near.publish(events.ids, events.at, events.expires, events.column)
         events.join(self.events)
-        self.events.note(events.ids.to_pylist(), events.at.tolist(), before + 1)
-        self.events.expire(int(events.at.max()))
+        self.events.note(events.ids if isinstance(events.ids, list) else events.ids.to_pylist(), events.at.tolist(), before + 1)
+        self.events.expire(int(self.windows.memory.meter[CLOCK]))
         return self._hearing(in_order(plain_part(plain, events, before + 1), [told, *near]))
 
     def published(self, events: Iterable[Event]) -> list[tuple[Event, tuple[int, int]]]:
@@ -304,13 +304,13 @@ def plain_part(hits: Hits, events: Publications, first: int) -> tuple[NDArray[np
     """Matches of subscriptions without a list, by id within an event, and the numbers of their publications."""
     if not hits:
         return None
-    if len(hits) > 1 or len(events) > 1:
-        table = match_table(events.ids, hits, None)
-        row, subscription, event, score = (table[name].combine_chunks() for name in (ROW, "subscription", "event", "score"))
-        row, score = row.to_numpy(), score.to_numpy()
-    else:
-        (found,) = hits
-        row, subscription, event, score = found.event, found.source.ids(found.ordinal), events.ids.take(found.event), found.score
+    if isinstance(events.ids, list):
+        found = sorted(pair for found in hits for pair in zip(found.source.names(found.ordinal), found.score.tolist(), strict=True))
+        n, score = len(found), np.array([score for _, score in found])
+        return np.full(n, first), Part([id for id, _ in found], events.ids * n, score, None, MATCHED, events.at.repeat(n))
+    table = match_table(events.ids, hits, None)
+    row, subscription, event, score = (table[name].combine_chunks() for name in (ROW, "subscription", "event", "score"))
+    row, score = row.to_numpy(), score.to_numpy()
     return row + np.int64(first), Part(subscription, event, score, None, MATCHED, events.at[row])
 
 

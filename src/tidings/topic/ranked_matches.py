@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.match.store.hits import NEVER, NO_TEXT, Failures, Found, Hits, Source
+from tidings.match.store.hits import NEVER, NO_ROWS, NO_TEXT, Failures, Found, Hits, Source
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.segment import Segment
 from tidings.model.values.schema import Schema
@@ -71,6 +71,8 @@ class RankedMatches:
 
     def concerned(self, windows: Windows, hits: Hits, events: Publications) -> Concerned:
         """The lists that each event concerns; windows begin that have not yet."""
+        if not hits:
+            return Concerned(np.zeros(len(events) + 1, np.int64), NO_ROWS, np.empty(0))
         batch = _Batch(self, events)
         judged = [self._counted(found, batch.relevances(found)) for found in hits]
         event = np.concatenate([np.empty(0, np.int32), *(found.event for found in hits)])

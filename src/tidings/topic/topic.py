@@ -57,6 +57,9 @@ from tidings.topic.undo import Remembered
 
 Told = TypeVar("Told", bound=Sequence[Notification])
 
+FEW = 4
+"""Up to so many events, that are no table, are asked about one by one: the first column costs more."""
+
 
 class Committed:
     """A change of windows, boards and live events that is committed by the end of the block, or else undone."""
@@ -255,7 +258,7 @@ class Topic:
         """(event, subscription, score) of a table of events, or of an iterable of events."""
         k = None if k is None else read_k(k)
         now = self._at(time)
-        batch = self._batch(events)
+        batch = self._batch(events, FEW)
         if isinstance(batch, list):
             return match_rows(m for event in batch for m in self._match(event, k, now, aggregate if relaxed else None))
         if relaxed:
@@ -301,7 +304,7 @@ class Topic:
         now = self._at(time)
         with self._writing, Committed(self) as change:
             notes = change.do(lambda publisher: publisher.advance(now))
-            self.journal.published([], notes, self.publisher)
+            self.journal.published(None, notes, self.publisher)
             return notes
 
     def search(self, filter: str | Mapping[str, Any] | None = None, *, time: Any = None) -> pa.Table:
@@ -322,7 +325,7 @@ class Topic:
             check_ahead(int(events.at.max()), self._at(None))
         with Committed(self) as change:
             notes = self._told(events, change) if self.key is None else change.do(lambda publisher: publisher.replace_all(events))
-            self.journal.published(events.events(), notes, self.publisher)
+            self.journal.published(events, notes, self.publisher)
         return notes
 
     def _told(self, events: Publications, change: Committed) -> Notifications:
@@ -371,14 +374,16 @@ class Topic:
     def encode(self, events: Sequence[Event]) -> EventColumns:
         return encode_events(self.schema, self.vocabularies, [event.values for event in events])
 
-    def _batch(self, events: Any) -> EventBatch | list[Event]:
-        """The events as columns; as objects if some have values that no column can hold."""
+    def _batch(self, events: Any, few: int = 0) -> EventBatch | list[Event]:
+        """The events as columns; as objects if they are few, or some have values that no column can hold."""
         if isinstance(events, pa.Table | pa.RecordBatch):
             if not has_vague_columns(self.schema, events.schema):
                 return events_from_arrow(self.schema, self.vocabularies, events, key=self.key)
             events = events.to_pylist()
         read = read_events(self.schema, events, self.key)
-        return read if any(event.vague for event in read) else batch_of(self.schema, self.vocabularies, read, self.key)
+        if 0 < len(read) <= few or any(event.vague for event in read):
+            return read
+        return batch_of(self.schema, self.vocabularies, read, self.key)
 
     @staticmethod
     def _at(time: Any) -> int:

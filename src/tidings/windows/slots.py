@@ -214,6 +214,8 @@ class SlotWindows:
         """The longest views: of exact lists `_longest_view`, else the paper's queue."""
         limit = self._longest_view(np.maximum(terms.k, 0))
         bounded = np.flatnonzero((terms.error > 0) & (terms.k > 0))
+        if not len(bounded):
+            return limit
         births = np.where(terms.counted == NEVER, WORST_BIRTHS, terms.counted)
         kinds, place = np.unique(np.stack([terms.k, births, terms.error])[:, bounded], axis=1, return_inverse=True)
         lengths = [queue_length(int(k), float(error), int(count)) for k, count, error in kinds.T]

@@ -9,9 +9,9 @@ import pytest
 
 import tidings as td
 from tests.oracle.topic import TopicOracle
-from tidings.match.answers.ordering import by_event
 from tidings.match.store.reader import EventList
 from tidings.model.door.event import read_event
+from tidings.topic.ranked_matches import parted
 
 SCHEMA = td.Schema(
     {"price": td.Number(0, 100), "size": td.Number(), "brand": td.Category(), "place": td.Place(), "about": td.Words()}
@@ -84,9 +84,13 @@ def test_publishing_parts_those_with_a_ranking_from_those_without():
     for act in (lambda: None, topic.flush):
         act()
         events = [read_event(SCHEMA, event) for event in EVENTS]
-        parted = by_event(topic.store.reader().match(EventList(SCHEMA, events), at=0), events)
-        assert [[m.subscription for m in plain] for plain, _ in parted] == [["a", "b"], ["a", "b"], [], []]
-        assert [[s.id for s, _ in ranked] for _, ranked in parted] == [["ranked"], ["ranked"], [], []]
+        plain, ranked = parted(topic.store.reader().match(EventList(SCHEMA, events), at=0))
+        assert named(plain) == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
+        assert named(ranked) == [(0, "ranked"), (1, "ranked")]
+
+
+def named(hits):
+    return [pair for found in hits for pair in zip(found.event.tolist(), found.source.names(found.ordinal), strict=True)]
 
 
 REASONS = {

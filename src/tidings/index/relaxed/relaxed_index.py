@@ -19,6 +19,7 @@ and never falls. Here a bound knows which weights stand together in one clause. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from tidings._jit import inlined, kernel
 from tidings.index.packed.groups import part_of
 from tidings.index.packed.types import Bool, Float64, Int32, Int64
 from tidings.index.relaxed.bounds import FANOUT, Summary, bound_block, clause_order, summarise, totals
+from tidings.index.relaxed.scan import MOST, ScanColumns, scan_best, scan_columns
 from tidings.index.relaxed.terms import Alternatives, Terms, clause_score, holds, plain_event, single_ranges, terms_of
 from tidings.model.columns.arrays import MISSING_BOX, NULL, RANGE, ClauseColumns, EventColumns, ragged_take, take_clauses
 from tidings.rank.aggregates import SUM, aggregate_code
@@ -104,6 +106,20 @@ class RelaxedIndex:
         asked, queue = Asked(event, aggregate_code(aggregate), is_certain(event)), new_queue(self.summary.low.shape[1])
         size, evaluated = search(self.terms, self.summary, self.owners, hidden, asked, queue, scores, owners)
         return owners[:size].astype(np.int32), scores[:size], evaluated
+
+    @cached_property
+    def scannable(self) -> ScanColumns | None:
+        """The columns of a scan; None if some clause is more than plain ranges."""
+        plain = self.owners.simple.all() and len(self) and len(np.unique(self.terms.dim)) <= MOST
+        return scan_columns(self.terms) if plain else None
+
+    def scan(self, event: Alternatives, k: int, hidden: Bool = NOBODY) -> tuple[Int32, Float64]:
+        """As `search`, of an event that is certain and for sums, by passing over everybody; where it is `scannable`."""
+        scores, owners = np.empty(max(k, 0)), np.empty(max(k, 0), np.int64)
+        low, high = single_ranges(event)
+        assert self.scannable is not None
+        size = scan_best(self.scannable, self.terms, self.owners.owner, self.owners.shared, hidden, low, high, scores, owners)
+        return owners[:size].astype(np.int32), scores[:size]
 
     def score_all(self, event: Alternatives, aggregate: str = "sum") -> tuple[Int32, Float64]:
         """(owner, score) of everybody who has a dimension that holds, by owner: no search, every clause is looked at."""

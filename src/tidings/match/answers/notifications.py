@@ -46,7 +46,7 @@ class Part(NamedTuple):
     """Notifications of one kind. `rank` is 0 for none, `why` a place in WHY, `at` in microseconds."""
 
     subscription: list[str] | pa.StringArray
-    event: Texts | pa.StringArray
+    event: Texts | list[str] | pa.StringArray
     score: NDArray[np.float64]
     rank: NDArray[np.int64] | None
     why: NDArray[np.int8] | int
@@ -57,8 +57,7 @@ class Part(NamedTuple):
 
     def rows(self) -> Iterator[Notification]:
         n = len(self)
-        subscriptions = self.subscription if isinstance(self.subscription, list) else self.subscription.to_pylist()
-        events = self.event.to_pylist() if isinstance(self.event, pa.Array) else self.event.texts()
+        subscriptions, events = _texts(self.subscription), _texts(self.event)
         ranks = [None] * n if self.rank is None else [rank or None for rank in self.rank.tolist()]
         whys = [WHY[self.why]] * n if isinstance(self.why, int) else [WHY[why] for why in self.why.tolist()]
         return map(_notification, zip(subscriptions, events, self.score.tolist(), ranks, whys, _instants(self.at), strict=True))
@@ -143,6 +142,11 @@ def _array(column: Any) -> pa.Array:
     if isinstance(column, list):
         return pa.array(column, pa.string())
     return column if isinstance(column, pa.Array) else column.array()
+
+
+def _texts(column: Any) -> list[str]:
+    texts: list[str] = column.to_pylist() if isinstance(column, pa.Array) else column
+    return texts if isinstance(texts, list) else column.texts()
 
 
 def _table_of(notes: Sequence[Notification]) -> pa.Table:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import repeat
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +17,15 @@ from tidings.match.store.hits import NO_ROWS, Found, Hits
 from tidings.match.store.sorted_ids import buffers, compare
 
 ROW = "row"
+_match = partial(tuple.__new__, Match)
+"""From a row of its fields, at a third of the price of calling the class."""
 
 
 def match_list(id: str, hits: Hits, k: int | None = None) -> list[Match]:
     """The matches of one event: by id, or the k best by (score desc, id asc)."""
     matches: list[Match] = []
     for found in hits:
-        matches += map(Match, [id] * len(found.ordinal), found.source.names(found.ordinal), found.score.tolist())
+        matches += map(_match, zip(repeat(id), found.source.names(found.ordinal), found.score.tolist(), strict=False))
     return ordered(matches, k)
 
 
@@ -29,7 +34,7 @@ def ordered(matches: list[Match], k: int | None) -> list[Match]:
     if len(matches) < 2:
         return matches if k is None else matches[:k]
     if k is None:
-        return sorted(matches, key=lambda match: match.subscription)
+        return sorted(matches, key=itemgetter(1))
     return sorted(matches, key=lambda match: (-match.score, match.subscription))[:k]
 
 

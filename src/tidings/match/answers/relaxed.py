@@ -4,8 +4,9 @@ Each segment gets a `RelaxedIndex` when it is first asked, over its clauses as t
 first. Subscriptions with a residue are few and are scored one by one. A dimension's weight is the subscription's for that
 attribute, 1 if it gives none; a subscription of several clauses has the score of its best one.
 
-The k best come by one of two paths, whichever is priced lower: a search in order of bounds, whose price is what searches for about
-as many have looked at so far in this segment; or the score of everybody, and the best of these.
+The k best come by the path that is priced lowest: a search in order of bounds, whose price is what searches for about as many have
+looked at so far in this segment; the score of everybody, and the best of these; or, where clauses are nothing but ranges and scores
+are sums, a scan of columns that bound everybody's score.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from tidings.errors import SubscriptionError
 from tidings.index.relaxed.bounds import FANOUT
-from tidings.index.relaxed.relaxed_index import NOBODY, RelaxedIndex
+from tidings.index.relaxed.relaxed_index import NOBODY, RelaxedIndex, is_certain
 from tidings.index.relaxed.terms import Alternatives, plain_event
 from tidings.match.answers.ordering import ROW, best, ordered, table_of
 from tidings.match.answers.results import Match
@@ -36,8 +37,11 @@ from tidings.rank.aggregates import AGGREGATES, combined
 
 Scored = tuple[NDArray[np.int32], NDArray[np.float64]]
 """Ordinals, best first, and their scores."""
-SEARCHED, EVALUATED, GIVEN = 60.0, 25.0, 300.0
-"""Nanoseconds: a clause looked at by a search, its share of the nodes above it included; a clause scored in passing; an answer."""
+SEARCHED, EVALUATED, SCANNED, GIVEN = 60.0, 25.0, 2.0, 300.0
+"""Nanoseconds: a clause looked at by a search, its share of the nodes above it included; a clause scored in passing; one bounded by
+columns in passing; an answer."""
+MOST_SCANNED = 1024
+"""The greatest k of a scan, whose heap is the price of every answer."""
 
 
 class RelaxedSegment:
@@ -64,7 +68,9 @@ class RelaxedSegment:
     def topk(self, event: Alternatives, values: Values, k: int, aggregate: str, hidden: NDArray[np.bool_]) -> Scored:
         """The k best of one event but for those with `hidden`, which may be empty."""
         prices = self.prices(k)
-        if prices["search"] <= prices["all"]:
+        if self.scans(k) and aggregate == "sum" and is_certain(event) and prices["scan"] <= prices["search"]:
+            ordinal, score = self.index.scan(event, k, hidden)
+        elif prices["search"] <= prices["all"]:
             ordinal, score, looked_at = self.index.search(event, k, aggregate, hidden)
             before = self.looked_at.get(k.bit_length(), looked_at)
             self.looked_at[k.bit_length()] = before + (looked_at - before) / 8
@@ -73,6 +79,9 @@ class RelaxedSegment:
             if hidden.size:
                 ordinal, score = ordinal[~hidden[ordinal]], score[~hidden[ordinal]]
         return self._with_apart(ordinal, score, values, k, aggregate, hidden)
+
+    def scans(self, k: int) -> bool:
+        return k <= MOST_SCANNED and self.index.scannable is not None
 
     def prices(self, k: int) -> dict[str, float]:
         """Nanoseconds an event, of a search and of scoring everybody."""
@@ -83,13 +92,14 @@ class RelaxedSegment:
         return {
             "search": min(expected, len(self.index)) * SEARCHED + wanted * GIVEN,
             "all": len(self.index) * EVALUATED + wanted * GIVEN,
+            "scan": len(self.index) * SCANNED + wanted * GIVEN,
         }
 
     def explained(self, k: int) -> str:
         prices = self.prices(k)
-        search, everybody = f"search by bounds {prices['search'] / 1000:.3g} us", f"score everybody {prices['all'] / 1000:.3g} us"
-        chosen, other = (search, everybody) if prices["search"] <= prices["all"] else (everybody, search)
-        return f"relaxed: {chosen} ({other})"
+        named = {"search": "search by bounds", "all": "score everybody"} | ({"scan": "scan bounds"} if self.scans(k) else {})
+        chosen, *others = [f"{named[way]} {prices[way] / 1000:.3g} us" for way in sorted(named, key=prices.__getitem__)]
+        return f"relaxed: {chosen} ({', '.join(others)})"
 
     def _with_apart(
         self,

@@ -125,7 +125,8 @@ def _choices(values: Values, name: str) -> list[tuple[Any, float]]:
 
 def match_rows(matches: Iterable[Match]) -> pa.Table:
     """Matches as `match_batch` gives them."""
-    return pa.Table.from_pylist([match._asdict() for match in matches], MATCHES)
+    columns = list(zip(*matches, strict=True)) or [()] * len(MATCHES)
+    return pa.table([pa.array(column, kind) for column, kind in zip(columns, MATCHES.types, strict=True)], schema=MATCHES)
 
 
 def has_vague_columns(schema: Schema, columns: pa.Schema) -> bool:

@@ -267,6 +267,8 @@ class Segment:
         clause = found[0] if len(found) == 1 else np.concatenate(found) if found else NO_ROWS
         if self._residue_sources:
             clause = clause[[self._holds(c, values, failures) for c in clause.tolist()]]
+        if self._owner is None:
+            return np.sort(clause)
         return np.unique(self.owner(clause)) if len(clause) > 1 else self.owner(clause)
 
     def _check_residues(
