@@ -39,7 +39,7 @@ def expected(topic: td.Topic, table: pa.Table) -> list[tuple]:
     for row in table.slice(0, len(FILTERS)).to_pylist():
         subscription = make_subscription(SCHEMA, row["id"], row["filter"], score=row["score"])
         for event in topic.search(row["filter"], time=LATER).to_pylist():
-            live = topic.publisher.events.get(event["id"])
+            live = next((e for e in topic.publisher.events if e.id == event["id"]), None)
             rows.append((row["id"], event["id"], subscription.score_of(live.values)))
     return sorted(rows)
 

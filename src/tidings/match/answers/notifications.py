@@ -29,7 +29,6 @@ COLUMNS = pa.schema(
         "at": pa.timestamp("us", "UTC"),
     }
 )
-_WHY = pa.array(WHY)
 _notification = partial(tuple.__new__, Notification)
 """From a row of its fields, at a third of the price of calling the class."""
 
@@ -64,7 +63,7 @@ class Part(NamedTuple):
 
     def table(self) -> pa.Table:
         n = len(self)
-        why = pa.repeat(WHY[self.why], n) if isinstance(self.why, int) else _WHY.take(pa.array(self.why))
+        why = pa.repeat(WHY[self.why], n) if isinstance(self.why, int) else pa.array(WHY).take(pa.array(self.why))
         rank = pa.nulls(n, pa.int64()) if self.rank is None else pa.array(self.rank, mask=self.rank == 0)
         columns = [_array(self.subscription), _array(self.event), pa.array(self.score), rank, why, pa.array(self.at)]
         return pa.table([column.cast(kind) for column, kind in zip(columns, COLUMNS.types, strict=True)], schema=COLUMNS)
