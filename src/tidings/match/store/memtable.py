@@ -136,8 +136,13 @@ class Memtable:
 
     def _write(self, row: int, clause: Clause) -> None:
         columns, dimension = self.columns, self._dimension
-        for name, (low, high) in clause.ranges.items():
-            self._narrow(row, dimension[name], low, high)
+        if clause.ranges:
+            # A fresh row lets everything pass, and a clause has one range a dimension: these are written, not narrowed.
+            dims = [dimension[name] for name in clause.ranges]
+            columns.lo[dims, row], columns.hi[dims, row] = zip(*clause.ranges.values(), strict=True)
+            columns.absent[dims, row] = False
+            for dim in dims:
+                self.asked[dim] = self.asked.get(dim, 0) + 1
         for name in clause.present:
             self._narrow(row, dimension[name], -np.inf, np.inf)
         for name in clause.nulls:

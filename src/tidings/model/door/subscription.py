@@ -76,6 +76,8 @@ class Subscription:
 
 def known_id(value: object) -> str:
     """The id of a subscription that may be there, in the form that `make_subscription` gives it."""
+    if isinstance(value, str) and value and value.isascii():
+        return value
     try:
         with recovering():
             return read_id("id", value)
