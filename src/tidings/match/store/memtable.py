@@ -136,13 +136,12 @@ class Memtable:
 
     def _write(self, row: int, clause: Clause) -> None:
         columns, dimension = self.columns, self._dimension
-        if clause.ranges:
+        lo, hi, absent, asked = columns.lo, columns.hi, columns.absent, self.asked
+        for name, (low, high) in clause.ranges.items():
             # A fresh row lets everything pass, and a clause has one range a dimension: these are written, not narrowed.
-            dims = [dimension[name] for name in clause.ranges]
-            columns.lo[dims, row], columns.hi[dims, row] = zip(*clause.ranges.values(), strict=True)
-            columns.absent[dims, row] = False
-            for dim in dims:
-                self.asked[dim] = self.asked.get(dim, 0) + 1
+            dim = dimension[name]
+            lo[dim, row], hi[dim, row], absent[dim, row] = low, high, False
+            asked[dim] = asked.get(dim, 0) + 1
         for name in clause.present:
             self._narrow(row, dimension[name], -np.inf, np.inf)
         for name in clause.nulls:

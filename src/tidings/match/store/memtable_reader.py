@@ -84,22 +84,31 @@ class MemtableReader:
 
     def match(self, events: EventColumns, values: ValuesOf, failures: Failures | None = None, near: bool = True) -> Pairs:
         """(event row, ordinal) of every match, each once, by event and then id; `near` as in `Segment.match`."""
-        pairs: Iterable[tuple[int, int]]
-        if len(events) < LOOPED:
-            pairs = [(event, row) for event in range(len(events)) for row in self.scan_one(events, event).tolist()]
-        else:
-            pairs = [*zip(*(part.tolist() for part in self._scan(as_events(events))), strict=True)]
-        flags, first = self.columns.flags, self.columns.first
-        found = {
-            (event, int(first[row]))
-            for event, row in pairs
-            if not flags[row] or ((near or not flags[row] & NEAR) and self._holds(row, values(event), failures))
-        }
-        self._work.add(len(pairs), len(found))
-        if not found:
+        event, row = self._scan_each(events) if len(events) < LOOPED else self._scan(as_events(events))
+        flags = self.columns.flags[row]
+        kept = np.ones(len(row), np.bool_) if near else flags & NEAR == 0
+        candidates = int(np.count_nonzero(kept))
+        for i in np.flatnonzero(kept & (flags & MORE != 0)).tolist():
+            kept[i] = self.clause[row[i]].holds(self.schema, values(int(event[i])))
+        found = self._in_order(event[kept], self.columns.first[row[kept]])
+        self._work.add(candidates, len(found[0]))
+        return found
+
+    def _in_order(self, event: NDArray[np.int32], ordinal: NDArray[np.int32]) -> Pairs:
+        """Each pair once, by event and then id."""
+        if not len(event):
             return NO_ROWS, NO_ROWS
-        event, ordinal = zip(*sorted(found, key=lambda pair: (pair[0], self.owner[pair[1]].id)), strict=True)
-        return np.array(event, np.int32), np.array(ordinal, np.int32)
+        distinct, place = np.unique(ordinal, return_inverse=True)
+        by_id = np.array(sorted(range(len(distinct)), key=lambda i: self.owner[int(distinct[i])].id))
+        rank = np.empty(len(distinct), np.int64)
+        rank[by_id] = np.arange(len(distinct))
+        key = np.unique(event.astype(np.int64) * len(distinct) + rank[place])
+        return (key // len(distinct)).astype(np.int32), distinct[by_id][key % len(distinct)].astype(np.int32)
+
+    def _scan_each(self, events: EventColumns) -> Pairs:
+        rows = [self.scan_one(events, event) for event in range(len(events))]
+        event = np.repeat(np.arange(len(rows), dtype=np.int32), [len(found) for found in rows])
+        return event, np.concatenate([NO_ROWS, *rows]).astype(np.int32)
 
     def match_one(
         self, event: EventColumns, values: Values, near: bool = True, failures: Failures | None = None
