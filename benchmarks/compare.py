@@ -2,8 +2,8 @@
 
     python -m benchmarks.compare OLD          # OLD is a checkout of another commit, with the calls named here
 
-Each measure is the least CPU time of some repeats in a fresh process; ROUNDS processes a tree, old and new by turns. The result goes
-to benchmarks/results/compare.json.
+Each measure is the least CPU time of some repeats in a fresh process; ROUNDS processes a tree, old and new by turns. The result
+goes to benchmarks/results/compare.json.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks import workloads
 
 ROOT = Path(__file__).parent.parent
 RESULT = Path(__file__).parent / "results" / "compare.json"
-ROUNDS = 3
+ROUNDS = 2
 
 
 def cpu(act: Callable[[], object], repeats: int = 5) -> float:
@@ -161,10 +161,9 @@ def main(old: Path) -> None:
         before, after = (min(pair[side][name] for pair in rounds) for side in (0, 1))
         rows.append({"what": name, "old us": before, "new us": after, "new / old": after / before})
     print(markdown(rows))
-    base = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=old, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    RESULT.write_text(json.dumps({"run": provenance(), "old": base, "rounds": ROUNDS, "rows": rows}, indent=1) + "\n")
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(asked, cwd=old, capture_output=True, text=True, check=True).stdout.strip()
+    RESULT.write_text(json.dumps({"run": provenance(), "old": commit, "rounds": ROUNDS, "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
