@@ -1,4 +1,4 @@
-"""Boards of ranges, four ways, on the same updates: microseconds of process time an update, at 1,000 to 1,000,000 watchers.
+"""Boards of ranges, four ways, on the same updates: microseconds of process time an update, at 1,000 to 100,000 watchers.
 
 | way      | what                                                                                                          |
 |----------|---------------------------------------------------------------------------------------------------------------|

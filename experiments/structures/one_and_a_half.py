@@ -13,8 +13,8 @@ A message is a box of the subscription space (2 x 3) and a row of `paint.tiles` 
 
 Cost: for each exposed object a few k-d searches a slab it lies in; the bookkeeping is plain Python.
 
-The paper's structure, for its experiments: as boards of a topic it took 9,461 us an update with 1,000 watchers, the watchers'
-columns (`tidings.boards.ranges`) 40, by `benchmarks/range_topk_boards.py`.
+The paper's structure, for its experiments: as boards of a topic the watchers' columns (`tidings.boards.ranges`) were far cheaper at
+1,000 watchers, which `benchmarks/range_topk_boards.py` measures; no result is stored yet, and larger numbers were not tried.
 
 Paper: range-topk, appendix D, Alg. 6 to 11.
 

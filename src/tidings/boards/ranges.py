@@ -18,10 +18,9 @@ Invariant: a list shorter than its k holds every object of its watcher's ranges;
 Cost: a change scans the watchers (`concerned`), then O(k) for each that it concerns and O(k log n) for a next best (of several
 attributes, a pass over the objects in the first interval whose block may hold a better one).
 
-Painting (`paint`, range-topk III) finds the same watchers by rectangles and let lists follow at much the same price (49, 77 and 341
-us an update at 1,000, 10,000 and 100,000 watchers on a busy machine, this 36, 82 and 630). Here one family takes every k and any
-number of intervals, lists grow with what they hold, and a batch gives its net changes as columns; in 1.5 dimensions painting took
-9,461 us where this takes 40 (`benchmarks/range_topk_boards.py`).
+Painting (`paint`, range-topk III) finds the same watchers by rectangles; `benchmarks/range_topk_boards.py` sets the two beside each
+other. In kernels alone neither wins at every size, and no result of a quiet machine is stored yet. Here one family takes every k
+and any number of intervals, lists grow with what they hold, and a batch gives its net changes as columns.
 """
 
 from __future__ import annotations
