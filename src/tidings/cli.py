@@ -77,6 +77,26 @@ def submit(
     raise SystemExit(submit_job(job, master, set or (), packages, folder))
 
 
+def need_server() -> None:
+    if importlib.util.find_spec("fastapi") is None:
+        raise TidingsError("this command needs the server's packages, which are not installed: pip install 'tidings[server]'")
+
+
+@app.command()
+def serve(
+    folder: Annotated[Path, typer.Argument(help="Where the topics are; made if it is not there.")],
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8080,
+    open: Annotated[bool, typer.Option("--open", help="Let everybody in without a key; on loopback only.")] = False,
+) -> None:
+    """Serve the topics of a folder over HTTP."""
+    need_server()
+    from tidings.serve.run.server import serve as serve_folder
+    from tidings.serve.settings import Settings
+
+    serve_folder(Settings(folder, open=open), host, port)
+
+
 def main() -> None:
     try:
         app()

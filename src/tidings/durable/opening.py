@@ -33,7 +33,7 @@ from tidings.durable.manifest import (
 )
 from tidings.durable.outbox import Outbox
 from tidings.durable.recovery import catch_up, restore_publisher
-from tidings.durable.registry import FORMAT, READABLE, Registry, set_meta
+from tidings.durable.registry import FORMAT, READABLE, REGISTRY, Registry, set_meta
 from tidings.durable.registry_cleanup import prune, pruned_to
 from tidings.durable.registry_journal import RegistryJournal
 from tidings.errors import SchemaError, StorageError, StorageWarning
@@ -45,7 +45,6 @@ from tidings.model.columns.arrays import Vocabularies
 from tidings.model.values.schema import Attribute, Schema
 from tidings.topic.topic import Topic
 
-REGISTRY = "registry.sqlite"
 READER_TRIES = 4
 """A writer may replace a manifest and its files while a reader is about to map them; the reader then looks again."""
 
@@ -149,7 +148,7 @@ class DurableTopic(Outbox, Topic):
         super().__init__(name, schema, key=key)
         self.folder = folder
         self.registry = registry
-        self.journal = RegistryJournal(registry, key is not None)
+        self.journal = self.record = RegistryJournal(registry, key is not None)
         self._lock = lock
         self._files: dict[Segment, str] = {}
         """where each segment that is in service was written"""

@@ -8,6 +8,7 @@
 | `gone`         | the last removal (or replacement) of an id: a chunk's row is live if no later `seq` stands here    |
 | `event`        | a live event: its record as JSON, `time` and `expires` in microseconds                             |
 | `outbox`       | a notification with a stable id, until it is acknowledged                                          |
+| `taken`        | an event that a hearing topic (`outbox`) took: how many were told, and its record while one waits  |
 | `state`        | a subscription's window, or any other named state that must survive, as bytes                      |
 
 A batch of changes is one transaction and has one sequence number. A change is acknowledged only after its commit.
@@ -31,6 +32,7 @@ from typing import Any
 from tidings.errors import StorageError, StorageWarning
 from tidings.match.store.array_files import private
 
+REGISTRY = "registry.sqlite"
 FORMAT = 2
 READABLE = (1, 2)
 """Format 1 has no check sums beside bodies."""
@@ -45,6 +47,9 @@ CREATE TABLE IF NOT EXISTS event (id TEXT PRIMARY KEY, expires INTEGER, body TEX
 CREATE INDEX IF NOT EXISTS event_expires ON event (expires) WHERE expires IS NOT NULL;
 CREATE TABLE IF NOT EXISTS outbox (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL, crc INTEGER
+);
+CREATE TABLE IF NOT EXISTS taken (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL UNIQUE, told INTEGER NOT NULL, last INTEGER NOT NULL, body TEXT
 );
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body BLOB NOT NULL, crc INTEGER) WITHOUT ROWID;
 """

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from tidings.durable.hearing import Hearing, put_taken
 from tidings.durable.recovery import restore_publisher
 from tidings.durable.registry import Registry, crc_of, put_chunk, put_gone, put_subscriptions, set_meta
 from tidings.match.answers.results import Notification
@@ -33,6 +34,8 @@ class RegistryJournal(Journal):
     def __init__(self, registry: Registry, keyed: bool) -> None:
         self.registry = registry
         self.keyed = keyed
+        self.hearing: Hearing | None = None
+        """set where notifications are delivered with their events and owners, see `outbox`"""
 
     def must_be_writable(self) -> None:
         self.registry.must_be_writable()
@@ -57,7 +60,9 @@ class RegistryJournal(Journal):
     def _put_notes(self, db: sqlite3.Connection, notes: Sequence[Notification]) -> None:
         """An object may change twice in one instant, and both changes are news; an event enters a list once."""
         suffix = f"-{secrets.token_hex(4)}" if self.keyed else ""
-        bodies = [(n.id + suffix, json.dumps([*n[:5], n.at.isoformat()])) for n in notes]
+        owner = (lambda _: None) if self.hearing is None else self.hearing.owner_of
+        fields = [(n, [*n[:5], n.at.isoformat()], owner(n.subscription)) for n in notes]
+        bodies = [(n.id + suffix, json.dumps(told if of is None else [*told, of])) for n, told, of in fields]
         due = [(id, body, crc_of(body)) for id, body in bodies]
         db.executemany("INSERT OR IGNORE INTO outbox (id, body, crc) VALUES (?, ?, ?)", due)
 
@@ -77,6 +82,8 @@ class RegistryJournal(Journal):
             db.executemany("DELETE FROM event WHERE id = ?", gone)
             db.execute("DELETE FROM event WHERE expires <= ?", (publisher.clock,))
             self._put_notes(db, notes)
+            if self.hearing is not None:
+                put_taken(db, list(last.values()), notes, self.hearing)
             states = [(name, body, crc_of(body)) for name, body in publisher.changed_state()]
             db.executemany("INSERT OR REPLACE INTO state (name, body, crc) VALUES (?, ?, ?)", states)
             db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.gone_state()])

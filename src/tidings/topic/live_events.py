@@ -176,6 +176,11 @@ class LiveEvents:
             for event in left:
                 self.put(event)
 
+    @property
+    def next_expiry(self) -> int:
+        """None of them ends before it."""
+        return self._expiry[0][0] if self._expiry else NEVER
+
     def expire(self, time: int) -> list[tuple[int, str]]:
         """Drop what is no longer live at `time`: (instant, id) of each, in the order of expiry."""
         gone: list[tuple[int, str]] = []

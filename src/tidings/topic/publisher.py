@@ -239,6 +239,11 @@ class Publisher:
         self.boards.expire(time)
         return self._hearing(Notifications.of(notes))
 
+    @property
+    def next_instant(self) -> int:
+        """Nothing happens by itself before it."""
+        return min(self.windows.next_instant, self.near.next_instant, self.events.next_expiry)
+
     def top(self, subscription: Subscription, time: int) -> list[Match]:
         """A subscription's list at `time`, best first."""
         id = subscription.id

@@ -62,7 +62,9 @@ class EventReader:
         self._readers = {name: value_reader(name, attribute) for name, attribute in schema.items()}
 
     def __call__(self, source: object) -> Event:
-        """One event from a mapping, or from JSON text or bytes."""
+        """One event from a mapping, or from JSON text or bytes; one that was read before is itself."""
+        if isinstance(source, Event):
+            return source
         if isinstance(source, str | bytes | bytearray | memoryview):
             source = parse_json(source)
         if not isinstance(source, Mapping):

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.live import Live
 
 from tidings.durable.manifest_view import View
-from tidings.durable.opening import REGISTRY
+from tidings.durable.registry import REGISTRY
 from tidings.errors import TidingsError
 from tidings.spark.frames.session import session
 from tidings.spark.job.job_file import Job, JobError, Source

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from tidings.durable.manifest import Manifest, load_vocabularies, save_manifest, save_vocabularies
-from tidings.durable.opening import REGISTRY, agree, lock_folder
-from tidings.durable.registry import Registry, put_chunk, set_meta
+from tidings.durable.opening import agree, lock_folder
+from tidings.durable.registry import REGISTRY, Registry, put_chunk, set_meta
 from tidings.durable.registry_journal import chunk_body
 from tidings.errors import BulkError, StorageError, SubscriptionError
 from tidings.match.store.event_statistics import Statistics

@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tidings.durable.opening import REGISTRY
-from tidings.durable.registry import Registry
+from tidings.durable.registry import REGISTRY, Registry
 from tidings.errors import EventError, StorageError, SubscriptionError
 from tidings.index.motree.event_tree import MOEventTree
 from tidings.match.store.hits import LONG_AGO, NEVER, Pairs

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tidings.model.door.subscription import Subscription
 from tidings.rank.nearness import IdealPoint, ideal_point
 from tidings.windows.entries import Entries
-from tidings.windows.memory import Floats, Ints
+from tidings.windows.memory import NEVER, Floats, Ints
 from tidings.windows.near.windows import NearWindows
 from tidings.windows.windows import UNREADABLE
 
@@ -101,6 +101,11 @@ class IdealPoints:
     def advance(self, time: int) -> list[Entries]:
         self._clock = time if self._clock is None else max(self._clock, time)
         return [group.windows.advance(time) for group in self._groups.values()]
+
+    @property
+    def next_instant(self) -> int:
+        """Nobody leaves a list before it."""
+        return min((group.windows.next_instant for group in self._groups.values()), default=NEVER)
 
     def top(self, id: str, time: int) -> list[tuple[str, float]]:
         return self._home[id].windows.top(id, time)

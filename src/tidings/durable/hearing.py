@@ -1,0 +1,81 @@
+"""A topic whose notifications are delivered elsewhere keeps, in the transaction that tells them, all that a delivery says.
+
+Beside each notification stands its owner as of that moment: who hears must not depend on changes made while it waited. Beside all
+notifications of an event stands the event itself, once (`taken`), and how many were told, so that an event that is sent again is
+known and answered as before. `last` is the newest notification that an event may be needed for.
+
+`trim` bounds both: what is older than the newest `keep` notifications goes, and its readers are told so by its number.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tidings.durable.registry import Registry
+from tidings.match.answers.results import Notification
+from tidings.model.door.event import Event
+from tidings.model.door.event_record import event_to_record
+
+MANY = 500
+"""Parameters of one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """`owner_of` a subscription, None for nobody."""
+
+    owner_of: Callable[[str], str | None]
+
+
+def put_taken(db: sqlite3.Connection, events: Sequence[Event], notes: Sequence[Notification], hearing: Hearing) -> None:
+    told = Counter(note.event for note in notes)
+    [(newest,)] = db.execute("SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox'")
+    rows = [(e.id, told[e.id], newest, json.dumps(event_to_record(e)) if told[e.id] else None) for e in events]
+    db.executemany("INSERT OR REPLACE INTO taken (event, told, last, body) VALUES (?, ?, ?, ?)", rows)
+    promoted = told.keys() - {e.id for e in events}
+    db.executemany("UPDATE taken SET last = ? WHERE event = ?", [(newest, id) for id in promoted])
+
+
+def taken(registry: Registry, ids: Iterable[str]) -> dict[str, int]:
+    """Those of the events that were taken before, with how many were told of each."""
+    return {event: told for event, told, _ in _rows(registry, list(ids))}
+
+
+def records(registry: Registry, ids: Iterable[str]) -> dict[str, str]:
+    """The records of events, as JSON, that notifications wait for or that are live."""
+    wanted = list(ids)
+    found = {event: body for event, _, body in _rows(registry, wanted) if body is not None}
+    for some in _parts([id for id in wanted if id not in found]):
+        marks = ", ".join("?" * len(some))
+        found |= dict(registry.bodies("event", f"WHERE id IN ({marks})", *some))
+    return found
+
+
+def trim(registry: Registry, keep: int, remembered: int) -> int:
+    """Forget what is older than the newest `keep` notifications, and of `remembered` events; the last number that is gone."""
+    [(newest,)] = registry.read("SELECT ifnull(max(number), 0) FROM outbox")
+    gone = int(max(newest - keep, 0))
+    with registry.transaction() as db:
+        db.execute("DELETE FROM outbox WHERE number <= ?", (gone,))
+        db.execute("DELETE FROM taken WHERE number <= (SELECT max(number) FROM taken) - ? AND last <= ?", (remembered, gone))
+        db.execute("UPDATE taken SET body = NULL WHERE last <= ? AND body IS NOT NULL", (gone,))
+    registry.shrink()
+    return gone
+
+
+def _rows(registry: Registry, ids: list[str]) -> list[tuple[str, int, str | None]]:
+    return [
+        (event, told, body)
+        for some in _parts(ids)
+        for event, told, body in registry.read(
+            f"SELECT event, told, body FROM taken WHERE event IN ({', '.join('?' * len(some))})", *some
+        )
+    ]
+
+
+def _parts(ids: list[str]) -> list[list[str]]:
+    return [ids[first : first + MANY] for first in range(0, len(ids), MANY)]

@@ -1,0 +1,6 @@
+"""The service over HTTP: FastAPI routes, one noun a file, and what they share.
+
+Read `factory` (what an app is made of), `bodies` (what comes in: JSON, NDJSON, CloudEvents, GeoJSON, Arrow), `answers` (what goes
+out), `problems` (why not), `documents` (what OpenAPI says), then the nouns: `topics`, `subscriptions`, `bulk`, `events`,
+`questions`, `running`. Routes read the request, ask the service and write the answer; they decide nothing.
+"""

@@ -1,0 +1,37 @@
+"""The app: a service's routes, its problems, its start and its stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from tidings import __version__
+from tidings.serve.app import bulk, events, problems, questions, running, subscriptions, topics
+from tidings.serve.app.documents import PROBLEMS
+from tidings.serve.service import Service
+from tidings.serve.settings import Settings
+
+ROUTERS = (topics, subscriptions, bulk, events, questions, running)
+
+
+def make_app(settings: Settings) -> FastAPI:
+    """An ASGI app over the topics in `settings.folder`, opened when it starts and closed when it stops."""
+
+    @asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        service = app.state.service = Service(settings)
+        opening = asyncio.create_task(service.start())
+        try:
+            yield
+        finally:
+            await asyncio.gather(opening, return_exceptions=True)
+            await service.stop()
+
+    app = FastAPI(title="tidings", version=__version__, lifespan=living, responses=PROBLEMS, redoc_url=None)
+    problems.install(app)
+    for routes in ROUTERS:
+        app.include_router(routes.router)
+    return app

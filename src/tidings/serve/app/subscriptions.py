@@ -1,0 +1,262 @@
+"""Subscriptions, one at a time: put, read, changed, moved, removed, and a subscription's current list. `bulk` has many at once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidings.errors import NeverMatchesWarning, shown
+from tidings.match.answers.results import Notification
+from tidings.serve.access.callers import ADMIN, OWNER, READ, Caller
+from tidings.serve.app.answers import JSON, json_answer, match_json, notification_json, rows_answer
+from tidings.serve.app.bodies import object_of
+from tidings.serve.app.documents import TIME, body, gives, parameters
+from tidings.serve.app.requests import bytes_of, caller_of, flag, instant, service_of, text, topic_of, whole
+from tidings.serve.hosting.hosted_topic import HostedTopic
+from tidings.serve.hosting.owners import page_of_all
+from tidings.serve.hosting.plain_json import subscription_json
+from tidings.serve.refusals import Conflict, Forbidden, Unacceptable
+
+Result = TypeVar("Result")
+router = APIRouter(tags=["subscriptions"])
+ADDRESS = "/topics/{topic}/subscriptions/{id}"
+MOST_TAGS, LONGEST_TAG = 32, 100
+NEVER_MATCHES = "its filter can never match"
+FIELDS: dict[str, Any] = {
+    "filter": {"type": ["string", "object", "null"], "description": "CQL2, text or JSON; every event without it."},
+    "score": {"type": ["number", "string", "null"]},
+    "weights": {"type": ["object", "null"], "additionalProperties": {"type": "number"}},
+    "similarity": {"type": ["array", "null"], "items": {"type": "number"}, "description": "[alpha, theta]"},
+    "k": {"type": ["integer", "null"], "minimum": 0},
+    "window": {"type": ["string", "integer", "null"], "description": "'1 day' or '1000 events'."},
+    "by": {"type": ["string", "object", "null"]},
+    "expires": {"type": ["string", "number", "null"]},
+    "owner": {"type": ["string", "null"]},
+    "error": {"type": ["number", "null"]},
+    "tags": {"type": "array", "items": {"type": "string"}},
+}
+SUBSCRIPTION: dict[str, Any] = {
+    "type": "object",
+    "properties": FIELDS | {"within": {"type": ["array", "null"], "description": "[[x, y], metres]: the place must lie so near."}},
+}
+ANSWER: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "notifications": {"type": "array", "items": {"type": "object"}},
+        "warnings": {"type": "array", "items": {"type": "string"}},
+    },
+}
+
+
+def quietly(call: Callable[[], Result]) -> Result:
+    """A filter that never matches is said in the answer, not on the service's own terminal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NeverMatchesWarning)
+        return call()
+
+
+def tags_of(content: dict[str, Any]) -> list[str] | None:
+    tags = content.pop("tags", None)
+    if tags is None:
+        return None
+    fits = isinstance(tags, list) and all(isinstance(tag, str) and 0 < len(tag) <= LONGEST_TAG for tag in tags)
+    if not fits or len(tags) > MOST_TAGS:
+        raise Unacceptable(f"tags is {shown(tags)}: up to {MOST_TAGS} strings of 1 to {LONGEST_TAG} characters are accepted")
+    return sorted(set(tags))
+
+
+def owned(caller: Caller, content: dict[str, Any]) -> None:
+    """An owner's subscriptions are his own, whatever he says."""
+    mine = caller.changes()
+    if mine is not None:
+        if content.get("owner") not in (None, mine):
+            raise Forbidden(f"owner is {shown(content['owner'])}: this key subscribes for {mine!r} alone")
+        content["owner"] = mine
+
+
+def may_replace(hosted: HostedTopic, caller: Caller, id: str) -> bool:
+    """Whether the id is there; an owner may not take another's."""
+    there = hosted.topic.store.get(id)
+    mine = caller.changes()
+    if there is not None and mine is not None and there.owner != mine:
+        raise Conflict(f"subscription id {id!r} is taken: choose another")
+    return there is not None
+
+
+@router.put(
+    ADDRESS,
+    responses=gives("It was replaced.", ANSWER) | gives("It is new.", ANSWER, status=201),
+    openapi_extra={"parameters": parameters(replay=("flag", "Tell of the live events that match first."), **TIME)}
+    | body(JSON, schema=SUBSCRIPTION),
+    summary="Subscribe, or replace a subscription",
+)
+async def put(topic: str, id: str, request: Request) -> Response:
+    caller = caller_of(request, ADMIN, OWNER)
+    hosted, service = topic_of(request), service_of(request)
+    content = await object_of(request, bytes_of(request, caller))
+    tags, within, filter = tags_of(content) or [], content.pop("within", None), content.pop("filter", None)
+    if "id" in content and content.pop("id") != id:
+        raise Unacceptable(f"id is {shown(content.get('id'))}: the address says {id!r}")
+    if "clauses" in content or "since" in content:
+        raise Unacceptable("clauses and since are said by the service, not to it: give a filter")
+    owned(caller, content)
+    at, replay = instant(request), flag(request, "replay")
+
+    def change() -> tuple[bool, list[Notification], list[str]]:
+        there = may_replace(hosted, caller, id)
+        service.door.price(hosted, caller, filter, content, new=not there)
+        before = hosted.owners(id)
+        hosted.owners.set(id, content.get("owner"))
+        try:
+            notes = quietly(lambda: hosted.topic.subscribe(id, filter, within=within, replay=replay, time=at, **content))
+        except BaseException:
+            hosted.owners.set(id, before)
+            raise
+        made = hosted.subscription(id)
+        hosted.owners.set(made.id, made.owner)
+        service.ledger.tag(hosted.folder.name, made.id, tags)
+        return there, notes, [] if made.clauses else [NEVER_MATCHES]
+
+    there, notes, warned = await hosted.change(change)
+    return json_answer(changed(id, notes, warned), 200 if there else 201)
+
+
+def changed(id: str, notes: list[Notification], warned: list[str]) -> dict[str, Any]:
+    said: dict[str, Any] = {"id": id, "notifications": [notification_json(note) for note in notes]}
+    return said | {"warnings": warned} if warned else said
+
+
+@router.get(ADDRESS, responses=gives("Its fields, tags among them."), summary="Read a subscription")
+async def get(topic: str, id: str, request: Request) -> Response:
+    caller = caller_of(request, READ, OWNER)
+    hosted, service = topic_of(request), service_of(request)
+
+    def answer() -> dict[str, Any]:
+        found = hosted.subscription(id, caller.owns())
+        return subscription_json(found) | {"tags": service.ledger.tags(hosted.folder.name, found.id)}
+
+    return json_answer(await hosted.ask(answer))
+
+
+@router.patch(
+    ADDRESS,
+    responses=gives("It was changed.", ANSWER),
+    openapi_extra={"parameters": parameters(**TIME)} | body(JSON, schema={"type": "object", "properties": FIELDS}),
+    summary="Change some fields of a subscription; null puts one back to its default",
+)
+async def patch(topic: str, id: str, request: Request) -> Response:
+    caller = caller_of(request, ADMIN, OWNER)
+    hosted, service = topic_of(request), service_of(request)
+    content = await object_of(request, bytes_of(request, caller))
+    tags, at = tags_of(content), instant(request)
+    if "owner" in content:
+        owned(caller, content)
+
+    def change() -> tuple[list[Notification], list[str]]:
+        found = hosted.subscription(id, caller.changes())
+        service.door.price(hosted, caller, content.get("filter"), content, new=False)
+        before = hosted.owners(found.id)
+        if "owner" in content:
+            hosted.owners.set(found.id, content["owner"])
+        try:
+            notes = quietly(lambda: hosted.topic.update(id, time=at, **content)) if content else []
+        except BaseException:
+            hosted.owners.set(found.id, before)
+            raise
+        made = hosted.subscription(id)
+        hosted.owners.set(made.id, made.owner)
+        if tags is not None:
+            service.ledger.tag(hosted.folder.name, made.id, tags)
+        return notes, [] if made.clauses else [NEVER_MATCHES]
+
+    notes, warned = await hosted.change(change)
+    return json_answer(changed(id, notes, warned))
+
+
+@router.delete(ADDRESS, status_code=204, response_class=Response, summary="Unsubscribe")
+async def delete(topic: str, id: str, request: Request) -> Response:
+    caller = caller_of(request, ADMIN, OWNER)
+    hosted, service = topic_of(request), service_of(request)
+
+    def change() -> None:
+        found = hosted.subscription(id, caller.changes())
+        hosted.topic.unsubscribe(found.id)
+        hosted.owners.set(found.id, None)
+        service.ledger.tag(hosted.folder.name, found.id, [])
+
+    await hosted.change(change)
+    return Response(status_code=204)
+
+
+@router.post(
+    ADDRESS + "/move",
+    responses=gives("It was moved.", ANSWER),
+    openapi_extra={"parameters": parameters(**TIME)}
+    | body(JSON, schema={"type": "object", "required": ["point"], "properties": {"point": {"type": "array"}}}),
+    summary="Centre a subscription's place on a point",
+)
+async def move(topic: str, id: str, request: Request) -> Response:
+    caller = caller_of(request, ADMIN, OWNER)
+    hosted, at = topic_of(request), instant(request)
+    content = await object_of(request, bytes_of(request, caller))
+    point = content.get("point")
+    if not isinstance(point, list) or set(content) != {"point"}:
+        raise Unacceptable(f"the body is {shown(content)}: an object with point, [x, y], is accepted")
+
+    def change() -> list[Notification]:
+        return hosted.topic.move(hosted.subscription(id, caller.changes()).id, point, time=at)
+
+    return json_answer(changed(id, await hosted.change(change), []))
+
+
+@router.get(
+    ADDRESS + "/top",
+    responses=gives("Its list, best first.", many=True),
+    openapi_extra={"parameters": parameters(**TIME)},
+    summary="A subscription's current list",
+)
+async def top(topic: str, id: str, request: Request) -> Response:
+    caller = caller_of(request, READ, OWNER)
+    hosted, at = topic_of(request), instant(request)
+    found = await hosted.ask(lambda: hosted.topic.top(hosted.subscription(id, caller.owns()).id, time=at))
+    return rows_answer(request, "top", map(match_json, found))
+
+
+@router.get(
+    "/topics/{topic}/subscriptions",
+    responses=gives("A page of them, by id; `cursor` is where the next begins, null at the end."),
+    openapi_extra={
+        "parameters": parameters(
+            owner=("text", "Only this owner's."),
+            tag=("text", "Only those with this tag."),
+            cursor=("text", "From after this id on."),
+            limit=("whole", "At most so many, up to 1000."),
+        )
+    },
+    summary="List subscriptions",
+)
+async def listed(topic: str, request: Request) -> Response:
+    caller = caller_of(request, READ, OWNER)
+    hosted, service = topic_of(request), service_of(request)
+    owner = caller.owns() or text(request, "owner")
+    tag, after, limit = text(request, "tag"), text(request, "cursor") or "", whole(request, "limit", 100, 1, 1000)
+
+    def page() -> dict[str, Any]:
+        if tag is not None:
+            tagged = service.ledger.tagged(hosted.folder.name, tag, after)
+            ids = [id for id in tagged if owner is None or hosted.owners(id) == owner][: limit + 1]
+        elif owner is not None:
+            ids = hosted.owners.page(owner, after, limit + 1)
+        else:
+            ids = page_of_all(hosted.topic.store, after, limit + 1)
+        found = [(id, hosted.topic.store.get(id)) for id in ids[:limit]]
+        rows = [subscription_json(s) | {"tags": service.ledger.tags(hosted.folder.name, id)} for id, s in found if s is not None]
+        return {"subscriptions": rows, "cursor": ids[limit - 1] if len(ids) > limit else None}
+
+    return json_answer(await hosted.ask(page))

@@ -1,0 +1,48 @@
+"""One process that serves: uvicorn around the app, until SIGTERM or SIGINT; requests under way are finished first."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+import uvicorn
+
+from tidings.errors import TidingsError
+from tidings.serve.app.factory import make_app
+from tidings.serve.settings import Settings
+
+GRACE = 30
+"""Seconds that requests under way have at the end."""
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound and listens; port 0 takes any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise TidingsError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+
+
+def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8080) -> None:
+    """Serve until told to stop."""
+    if settings.open and not is_loopback(host):
+        raise TidingsError(
+            f"--open lets everybody in, and {host} is not loopback: make keys with `tidings keys`, or listen on 127.0.0.1"
+        )
+    sock = listening(host, port)
+    bound, number = sock.getsockname()[:2]
+    print(f"tidings serves {settings.folder} on http://{bound}:{number} (OpenAPI at /docs)", flush=True)
+    config = uvicorn.Config(
+        make_app(settings), log_config=None, access_log=False, timeout_graceful_shutdown=GRACE, lifespan="on", server_header=False
+    )
+    uvicorn.Server(config).run(sockets=[sock])

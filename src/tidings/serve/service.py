@@ -1,0 +1,117 @@
+"""A folder of topics that is served: who opens them, makes them, drops them, and closes them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tidings.durable.opening import open_topic
+from tidings.durable.registry import REGISTRY
+from tidings.errors import shown
+from tidings.model.values.schema import Schema
+from tidings.serve.access.prices import Door
+from tidings.serve.hosting.hosted_topic import HostedTopic, TopicSettings
+from tidings.serve.hosting.ledger import Ledger
+from tidings.serve.refusals import Conflict, NotFound, NotReady, Unacceptable
+from tidings.serve.settings import Settings
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+class Service:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.ledger = Ledger(settings.folder)
+        self.door = Door()
+        self.topics: dict[str, HostedTopic] = {}
+        self.ready = False
+        self._making = asyncio.Lock()
+        self._clocks: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self) -> None:
+        """Open every topic of the folder."""
+        for folder in sorted(self.settings.folder.iterdir()):
+            if (folder / REGISTRY).is_file() and NAME.fullmatch(folder.name):
+                self._host(await asyncio.to_thread(self._open, folder.name))
+        self.ready = True
+
+    def _open(self, name: str, schema: Schema | None = None, key: str | None = None) -> HostedTopic:
+        topic = open_topic(self.settings.folder / name, None if schema is None else name, schema, key=key)
+        kept = TopicSettings(**self.ledger.settings(name))
+        return HostedTopic(topic, kept, backlog=self.settings.backlog, remembered=self.settings.remembered)
+
+    def _host(self, hosted: HostedTopic) -> None:
+        name = hosted.folder.name
+        self.topics[name] = hosted
+        self._clocks[name] = asyncio.create_task(hosted.follow_clock())
+
+    def topic(self, name: str) -> HostedTopic:
+        found = self.topics.get(name)
+        if found is None:
+            if not self.ready:
+                raise NotReady("the service is opening its topics")
+            raise NotFound(f"there is no topic {shown(name)}")
+        return found
+
+    async def make(self, name: str, schema: Schema, key: str | None, settings: TopicSettings) -> tuple[HostedTopic, bool]:
+        """The topic, and whether it is new. One that is there must have this schema and key; its settings may change."""
+        if not NAME.fullmatch(name):
+            raise Unacceptable(
+                f"a topic cannot be named {shown(name)}: up to 100 letters, digits, '_', '.' and '-' that begin with a letter or "
+                "digit are accepted"
+            )
+        async with self._making:
+            there = self.topics.get(name)
+            if there is not None:
+                return await self._settle(there, schema, key, settings), False
+            await asyncio.to_thread(self.ledger.set, name, **asdict(settings))
+            hosted = await asyncio.to_thread(self._open, name, schema, key)
+            self._host(hosted)
+            return hosted, True
+
+    async def _settle(self, there: HostedTopic, schema: Schema, key: str | None, settings: TopicSettings) -> HostedTopic:
+        if dict(schema) != dict(there.topic.schema) or key != there.topic.key:
+            raise Conflict(
+                f"topic {there.name!r} is there with another schema or key: drop it first, or make one of another name",
+                schema=there.topic.schema.to_dict(),
+                key=there.topic.key,
+            )
+        await asyncio.to_thread(self.ledger.set, there.folder.name, **asdict(settings))
+        there.use(settings)
+        return there
+
+    async def drop(self, name: str) -> None:
+        async with self._making:
+            hosted = self.topic(name)
+            del self.topics[name]
+            await self._let_go(name, hosted)
+            await asyncio.to_thread(self._remove, hosted.folder, name)
+
+    def _remove(self, folder: Path, name: str) -> None:
+        """Renamed first, so that a crash in the middle leaves no half of a topic."""
+        self.ledger.forget(name)
+        gone = folder.with_name(f".gone-{name}")
+        shutil.rmtree(gone, ignore_errors=True)
+        folder.rename(gone)
+        shutil.rmtree(gone)
+
+    async def _let_go(self, name: str, hosted: HostedTopic) -> None:
+        clock = self._clocks.pop(name)
+        clock.cancel()
+        await asyncio.gather(clock, return_exceptions=True)
+        await hosted.close()
+
+    async def stop(self) -> None:
+        """Finish what waits and close every topic."""
+        self.ready = False
+        for name, hosted in list(self.topics.items()):
+            await self._let_go(name, hosted)
+        self.ledger.close()
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"topics": [hosted.describe() for _, hosted in sorted(self.topics.items())]}

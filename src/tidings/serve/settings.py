@@ -1,0 +1,20 @@
+"""What an operator says when the service is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`open` lets everybody in, on loopback. `body` is the most bytes of a request. A topic's outbox keeps the newest `backlog`
+    notifications, and knows the newest `remembered` events again. `allow` names hosts in private ranges that sinks may reach."""
+
+    folder: Path
+    open: bool = False
+    body: int = 64 * 2**20
+    backlog: int = 1_000_000
+    remembered: int = 1_000_000
+    allow: tuple[str, ...] = ()
+    jwt: str | None = None
