@@ -35,6 +35,10 @@ class StorageError(TidingsError):
     """A topic's files cannot be read or written."""
 
 
+class OutboxError(TidingsError):
+    """A consumer or a number that the outbox does not know."""
+
+
 class BulkError(TidingsError):
     """Rows of a bulk load that were refused; `rows` holds (row, sentence) for every one of them."""
 

@@ -382,7 +382,6 @@ def test_a_reader_changes_nothing(made, folder):
             lambda: reader.publish(EVENTS[0]),
             lambda: reader.publish_batch(EVENTS),
             lambda: reader.advance(10),
-            lambda: reader.acknowledge(1),
         ]
         for refusal in refusals:
             with pytest.raises(StorageError, match=f"^{folder} was opened with mode='r': it can be read, not changed$"):

@@ -95,7 +95,7 @@ ANYTHING = st.recursive(
     ),
     max_leaves=12,
 )
-FIELDS = st.sampled_from(["score", "weights", "similarity", "k", "window", "by", "expires", "owner", "error"])
+FIELDS = st.sampled_from(["score", "weights", "similarity", "k", "window", "by", "expires", "owner", "tags", "error"])
 COLUMNS = st.sampled_from(
     [
         *SCHEMA,

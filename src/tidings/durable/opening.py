@@ -144,8 +144,19 @@ def agree(
 
 
 class DurableTopic(Outbox, Topic):
-    def __init__(self, folder: Path, registry: Registry, lock: IO[str] | None, name: str, schema: Schema, key: str | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        registry: Registry,
+        lock: IO[str] | None,
+        name: str,
+        schema: Schema,
+        key: str | None,
+        known: Mapping[str, LiveSegment] | None = None,
+    ) -> None:
+        """`known` are segments that are mapped already, by file."""
         super().__init__(name, schema, key=key)
+        self._known_segments = dict(known or {})
         self.folder = folder
         self.registry = registry
         self.journal = self.record = RegistryJournal(registry, key is not None)
@@ -161,6 +172,7 @@ class DurableTopic(Outbox, Topic):
         while True:
             tries -= 1
             with self.registry.reading():
+                self._version = self.registry.version()
                 problem = self._map_newest()
                 if problem is None or not tries:
                     mapped = self.store.snapshot
@@ -185,8 +197,10 @@ class DurableTopic(Outbox, Topic):
         if not pruned_to(self.registry) <= manifest.seq <= self.registry.last_seq():
             raise StorageError(f"{self.folder / NEWEST} is of change {manifest.seq}, which does not fit the registry beside it")
         vocabularies = load_vocabularies(self.schema, self.folder / manifest.vocabulary, manifest.sums.get(manifest.vocabulary))
+        known = self._known_segments
         segments = [
-            load_segment(self.schema, vocabularies, self.folder, file, live, manifest.sums) for file, live in manifest.segments
+            load_segment(self.schema, vocabularies, self.folder, file, live, manifest.sums, known=known.get(file))
+            for file, live in manifest.segments
         ]
         self.use(vocabularies)
         self.store.adopt(Snapshot(tuple(segments), manifest.seq))
@@ -217,6 +231,20 @@ class DurableTopic(Outbox, Topic):
         file = f"segments/{self._number:08d}-{place}.live"
         save_live(self.folder / file, live, seq)
         return file
+
+    def refresh(self) -> bool:
+        """Where the topic was opened to read: see it as it is now; whether anything was committed since it was last looked at.
+
+        Segments that are mapped already stay so, and matching in other threads goes on with what it has.
+        """
+        with self._writing:
+            if self._lock is not None or self.registry.version() == self._version:
+                return False
+            mapped = {self._files[live.segment]: live for live in self.store.snapshot.segments if live.segment in self._files}
+            now = DurableTopic(self.folder, self.registry, None, self.name, self.schema, self.key, mapped)
+            self.store, self.housekeeping, self.publisher = now.store, now.housekeeping, now.publisher
+            self._files, self._version = now._files, now._version
+            return True
 
     def abandon(self) -> None:
         """Let go of the folder as a killed process would: nothing is packed, nothing is saved."""

@@ -9,6 +9,7 @@
 | `event`        | a live event: its record as JSON, `time` and `expires` in microseconds                             |
 | `outbox`       | a notification with a stable id, until it is acknowledged                                          |
 | `taken`        | an event that a hearing topic (`outbox`) took: how many were told, and its record while one waits  |
+| `consumer`     | who reads the outbox by a name of his own: the last number that he is done with                    |
 | `state`        | a subscription's window, or any other named state that must survive, as bytes                      |
 
 A batch of changes is one transaction and has one sequence number. A change is acknowledged only after its commit.
@@ -25,7 +26,7 @@ import threading
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,9 @@ from tidings.errors import StorageError, StorageWarning
 from tidings.match.store.array_files import private
 
 REGISTRY = "registry.sqlite"
-FORMAT = 2
-READABLE = (1, 2)
-"""Format 1 has no check sums beside bodies."""
+FORMAT = 3
+READABLE = (1, 2, 3)
+"""Format 1 has no check sums beside bodies; format 2 no consumers, and subscriptions without tags and circles."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS subscription (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, body TEXT NOT NULL, crc INTEGER) WITHOUT ROWID;
@@ -53,6 +54,7 @@ CREATE TABLE IF NOT EXISTS taken (
 );
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body BLOB NOT NULL, crc INTEGER) WITHOUT ROWID;
 """
+CONSUMERS = "CREATE TABLE IF NOT EXISTS consumer (name TEXT PRIMARY KEY, done INTEGER NOT NULL) WITHOUT ROWID"
 CHECKED = {"subscription": "id", "chunk": "seq", "event": "id", "state": "name", "outbox": "number"}
 """The tables whose bodies have check sums, and what names a row."""
 
@@ -61,21 +63,20 @@ class Registry:
     def __init__(self, path: Path, *, readonly: bool = False) -> None:
         self.path = path
         self.readonly = readonly
+        self.closed = False
         self._turn = threading.RLock()
         self._process = os.getpid()
         try:
             if not readonly and not path.exists():
                 private(path, "xb").close()
-            self._db = sqlite3.connect(_address(path, readonly), uri=True, check_same_thread=False, isolation_level=None)
+            self._db = _connected(path, readonly)
         except (sqlite3.Error, OSError) as error:
             raise StorageError(f"cannot open the registry {path}: {error}") from error
         try:
-            self._db.execute("PRAGMA busy_timeout = 10000")
             if not readonly:
                 self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 self._db.execute("PRAGMA journal_mode = WAL")
-                self._db.execute("PRAGMA synchronous = FULL")
-                self._db.executescript(TABLES)
+                self._db.executescript(TABLES + CONSUMERS)
                 for table in CHECKED:
                     if not self._has_sums(table):
                         self._db.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")
@@ -92,6 +93,8 @@ class Registry:
         return os.getpid() != self._process
 
     def _must_be_ours(self) -> None:
+        if self.closed:
+            raise StorageError(f"{self.path.parent} was closed: open it again")
         if self.forked:
             raise StorageError(
                 f"{self.path.parent} was opened by process {self._process}, of which this one was forked: open it again here"
@@ -106,16 +109,36 @@ class Registry:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """One batch of changes: all of it is committed when the block ends, none of it when the block raises."""
         self.must_be_writable()
-        with self._turn:
-            try:
-                self._db.execute("BEGIN IMMEDIATE")
-                yield self._db
-                self._db.execute("COMMIT")
-            except sqlite3.Error as error:
-                raise StorageError(f"the registry {self.path} did not take the change, nothing was applied: {error}") from error
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+        with self._turn, self._committed(self._db):
+            yield self._db
+
+    @contextmanager
+    def beside_the_writer(self) -> Iterator[sqlite3.Connection]:
+        """The same where the topic was opened to read, for what does not concern the writer's memory: the outbox."""
+        if not self.readonly:
+            with self.transaction() as db:
+                yield db
+            return
+        self._must_be_ours()
+        try:
+            db = _connected(self.path, readonly=False)
+        except sqlite3.Error as error:
+            raise StorageError(f"the registry {self.path} cannot be written: {error}") from error
+        with closing(db), self._committed(db):
+            db.execute(CONSUMERS)
+            yield db
+
+    @contextmanager
+    def _committed(self, db: sqlite3.Connection) -> Iterator[None]:
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            yield
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StorageError(f"the registry {self.path} did not take the change, nothing was applied: {error}") from error
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -161,14 +184,33 @@ class Registry:
         seq: int = max(self.meta().get("seq", 0), *newest)
         return seq
 
+    def version(self) -> int:
+        """Another number whenever another process has committed something."""
+        [(number,)] = self.read("PRAGMA data_version")
+        return int(number)
+
     def shrink(self) -> None:
-        """Give pages that nothing uses back to the disk."""
+        """Give pages that nothing uses back to the disk; who only reads leaves that to the writer."""
         with self._turn:
-            self._db.executescript("PRAGMA incremental_vacuum")
+            if not self.readonly:
+                self._db.executescript("PRAGMA incremental_vacuum")
 
     def close(self) -> None:
         if not self.forked:
+            self.closed = True
             self._db.close()
+
+
+def _connected(path: Path, readonly: bool) -> sqlite3.Connection:
+    db = sqlite3.connect(_address(path, readonly), uri=True, check_same_thread=False, isolation_level=None)
+    try:
+        db.execute("PRAGMA busy_timeout = 10000")
+        if not readonly:
+            db.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
 
 
 def crc_of(body: str | bytes) -> int:

@@ -6,12 +6,12 @@ meridian is two boxes there and one again elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tidings.errors import EventError, SubscriptionError, shown
 from tidings.model.door.single_values import read_place
-from tidings.model.door.subscription import Subscription, read_bounded
+from tidings.model.door.subscription import Circle, Subscription, changed, read_bounded
 from tidings.model.filter.clause import Box, Clause
 from tidings.model.filter.geodesy import circle_of, within
 from tidings.model.values.schema import Place, Schema
@@ -30,7 +30,20 @@ def placed_within(schema: Schema, subscription: Subscription, given: object) -> 
         for clause in subscription.clauses
         for part in circle
     ]
-    return subscription.with_clauses(tuple(clauses))
+    return subscription.placed(tuple(clauses), (point, metres))
+
+
+def changed_in_place(schema: Schema, before: Subscription, changes: Mapping[str, object]) -> Subscription:
+    """The subscription with these parts set anew: a new filter keeps the circle, a new circle keeps the filter."""
+    given = dict(changes)
+    circle = given.pop("within", before.within)
+    if "filter" not in changes and "within" not in changes:
+        return changed(schema, before, given)
+    bare = _without_circle(before)
+    if bare is not None and before.within is None and "within" not in changes:
+        circle = bare[1]
+    after = changed(schema, before if bare is None else bare[0], given)
+    return after if circle is None else placed_within(schema, after, circle)
 
 
 def _circle(schema: Schema, given: object) -> tuple[tuple[float, float], float]:
@@ -42,8 +55,8 @@ def _circle(schema: Schema, given: object) -> tuple[tuple[float, float], float]:
     return _point("within", given[0], attribute.plane), read_bounded("within", given[1], 0.0)
 
 
-def _without_circle(subscription: Subscription) -> tuple[Subscription, float] | None:
-    """The subscription before `placed_within`, and the metres; None if it is not of that kind."""
+def _without_circle(subscription: Subscription) -> tuple[Subscription, Circle] | None:
+    """The subscription before `placed_within`, and the circle; None if it is not of that kind."""
     radius, clauses = None, list[Clause]()
     for clause in subscription.clauses:
         if not clause.residue:
@@ -55,7 +68,7 @@ def _without_circle(subscription: Subscription) -> tuple[Subscription, float] | 
         rest = tuple(residue for residue in clause.residue if residue not in circles)
         base = replace(clause, box=None, residue=rest)
         clauses += [] if base in clauses else [base]
-    return (subscription.with_clauses(tuple(clauses)), radius[2]) if radius is not None else None
+    return (subscription.placed(tuple(clauses), None), radius[1:]) if radius is not None else None
 
 
 def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) -> Subscription:
@@ -64,7 +77,7 @@ def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) ->
     residues = [residue for clause in subscription.clauses for residue in clause.residue]
     round_a_point = _without_circle(subscription) if residues else None
     if round_a_point is not None and isinstance(attribute, Place):
-        return placed_within(schema, round_a_point[0], (_point(schema.place or "", point, attribute.plane), round_a_point[1]))
+        return placed_within(schema, round_a_point[0], (_point(schema.place or "", point, attribute.plane), round_a_point[1][1]))
     boxes = [clause.box for clause in subscription.clauses if clause.box is not None]
     if not isinstance(attribute, Place) or not boxes:
         raise SubscriptionError(f"subscription {subscription.id!r} has no place: only one with a box can be moved")
@@ -83,7 +96,7 @@ def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) ->
         box = clause.box
         shifted = (box[0] + dx, box[1] + dy, box[2] + dx, box[3] + dy)
         clauses += [clause.placed(part) for part in ([shifted] if attribute.plane else wrap(shifted))]
-    return subscription.with_clauses(tuple(clauses))
+    return subscription.placed(tuple(clauses), None, (x, y))
 
 
 def around(boxes: Sequence[Box]) -> Box:

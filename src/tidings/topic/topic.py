@@ -1,234 +1,41 @@
 """A topic: subscriptions, live events, and the answers. In memory by itself; `durable.open` makes one that is kept on disk.
 
-Every change is made in three steps: read and check the input, commit it to the journal (a durable topic's registry; nothing in
-memory), apply it. What is not committed is not applied, and what was applied is committed. Windows and boards change before the
-commit, which takes their notifications along, and are put back if it fails (`Committed`). Writers take turns; matching waits for
-nobody's commit.
+`changing` tells how it changes, `subscribing` has what concerns its subscriptions.
 """
 
 from __future__ import annotations
 
-import threading
-import time as wall_clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from tidings.errors import SubscriptionError
 from tidings.match.answers.explain import Explanation, explain_event, explain_pair, explain_vague
 from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.ordering import match_list, match_table
 from tidings.match.answers.relaxed import relaxed_list, relaxed_table
-from tidings.match.answers.results import Match, Notification
+from tidings.match.answers.results import Match
 from tidings.match.answers.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
-from tidings.match.store.event_statistics import Statistics
-from tidings.match.store.hits import LONG_AGO
-from tidings.match.store.housekeeping import Housekeeping
 from tidings.match.store.reader import EventList
-from tidings.match.store.segment import near_rows
-from tidings.match.store.store import Store
-from tidings.match.store.subscription_rows import rows_of_batch
-from tidings.model.columns.arrays import EventColumns, Vocabularies, encode_events
-from tidings.model.columns.tables import (
-    EventBatch,
-    batch_of,
-    events_from_arrow,
-    events_to_arrow,
-    subscription_at,
-    subscriptions_from_arrow,
-)
-from tidings.model.door.event import Event, EventReader, read_events
-from tidings.model.door.single_values import read_time
-from tidings.model.door.subscription import Subscription, changed, known_id, make_subscription, read_k
-from tidings.model.filter.clause import Clause, Values
+from tidings.model.columns.arrays import EventColumns, encode_events
+from tidings.model.columns.tables import EventBatch, batch_of, events_from_arrow, events_to_arrow
+from tidings.model.door.event import Event, read_events
+from tidings.model.door.subscription import read_k
+from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
-from tidings.model.values.schema import Attribute, Schema
 from tidings.model.values.times import check_ahead
-from tidings.rank.relevance import relevance_of
-from tidings.topic.journal import Act, Journal
-from tidings.topic.moving import moved, placed_within
+from tidings.topic.changing import Committed
 from tidings.topic.publications import Publications, PublishedBatch, PublishedEvent
-from tidings.topic.publisher import Publisher, same_window
 from tidings.topic.stats import topic_stats
-from tidings.topic.undo import Remembered
-
-Told = TypeVar("Told", bound=Sequence[Notification])
+from tidings.topic.subscribing import Subscribing
 
 FEW = 4
 """Up to so many events, that are no table, are asked about one by one: the first column costs more."""
 
 
-class Committed:
-    """A change of windows, boards and live events that is committed by the end of the block, or else undone."""
-
-    def __init__(self, topic: Topic) -> None:
-        self._topic = topic
-        self._acts: list[Act] = []
-        topic.journal.must_be_writable()
-        topic.must_be_whole()
-
-    def __enter__(self) -> Committed:
-        self._topic.half_done = True
-        self._began = wall_clock.perf_counter()
-        return self
-
-    def do(self, act: Callable[[Publisher], Told]) -> Told:
-        """Change the publisher."""
-        self._acts.append(act)
-        return act(self._topic.publisher)
-
-    def watch(self, act: Callable[[Publisher], Told]) -> Told:
-        """The same with subscriptions, which in a keyed topic are all that boards need to be made anew."""
-        return self.do(act) if self._topic.key is None else act(self._topic.publisher)
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        topic = self._topic
-        if kind is not None:
-            topic.recover()
-            return
-        topic.half_done = False
-        topic.journal.done(self._acts, wall_clock.perf_counter() - self._began, topic.publisher)
-
-
-class Topic:
+class Topic(Subscribing):
     """`schema` names the attributes; `key` makes it a keyed topic, a table of current objects instead of a stream of events."""
-
-    def __init__(self, name: str, schema: Schema | Mapping[str, Attribute], *, key: str | None = None) -> None:
-        self.name = name
-        self.schema = schema if isinstance(schema, Schema) else Schema(schema)
-        self.key = key
-        self._read = EventReader(self.schema, key)
-        self.statistics = Statistics()
-        self.half_done = False
-        self._writing = threading.RLock()
-        self.use(Vocabularies(self.schema))
-        self.publisher = self.new_publisher()
-        self.journal: Journal = Remembered(self.new_publisher())
-
-    def use(self, vocabularies: Vocabularies) -> None:
-        """Begin with these codes and no subscriptions."""
-        self.store = Store(self.schema, vocabularies, self.statistics)
-        self.housekeeping = Housekeeping(self.store)
-
-    @property
-    def vocabularies(self) -> Vocabularies:
-        """The codes that stand now; another object after they were taken back."""
-        return self.store.vocabularies
-
-    def new_publisher(self) -> Publisher:
-        """One that knows nothing yet."""
-        return Publisher(self.schema, self.key, self._matching)
-
-    def _matching(self, values: Values) -> list[str]:
-        return [id for found in self.store.reader().match_one(values, LONG_AGO) for id in found.source.names(found.ordinal)]
-
-    # Subscriptions
-
-    def subscribe(
-        self,
-        id: str,
-        filter: str | Mapping[str, Any] | None = None,
-        *,
-        within: tuple[Sequence[float], float] | None = None,
-        replay: bool = False,
-        time: Any = None,
-        **ranking: Any,
-    ) -> list[Notification]:
-        """Register or replace a subscription; `replay` gives the live events that match, a keyed topic gives its current list.
-
-        `within` is ((x, y), r): the place must lie within r metres of the point (units of a plane), on top of the filter.
-        """
-        now = self._at(time)
-        subscription = make_subscription(self.schema, id, filter, **ranking)
-        if within is not None:
-            subscription = placed_within(self.schema, subscription, within)
-        if subscription.by is not None:
-            relevance_of(self.schema, subscription.by)
-        if subscription.is_ranked:
-            subscription = replace(subscription, since=now)
-        with self._writing:
-            seq = self.store.next_seq
-            with Committed(self) as change:
-                notes = change.watch(lambda publisher: publisher.register(subscription, now, replay))
-                self.journal.put(seq, subscription, notes)
-                self.store.put(seq, [subscription])
-            return notes
-
-    def subscribe_many(self, table: pa.Table, *, on_error: str = "raise", time: Any = None) -> int:
-        """Register the rows of a table (columnar form or a `filter` column); how many were taken."""
-        now = self._at(time)
-        with self._writing:
-            batch = subscriptions_from_arrow(self.schema, self.vocabularies, table, on_error=on_error)
-            rows = rows_of_batch(batch, now)
-            replaced = self.store.existing(rows.ids())
-            seq = self.store.next_seq
-            added = self.store.built(seq, rows)
-            with Committed(self) as change:
-                begins = range(len(batch)) if self.key is not None else np.flatnonzero(near_rows(rows.table, rows.clauses)).tolist()
-                watched = [replace(subscription_at(batch, row), since=now) for row in begins]
-                notes = change.watch(lambda publisher: publisher.register_many(replaced, watched, now))
-                self.journal.loaded(seq, batch.table, replaced, now, notes)
-                self.store.put_segment(seq, added)
-        return len(rows)
-
-    def update(self, id: str, *, time: Any = None, **changes: Any) -> list[Notification]:
-        """Change any part of a subscription: its filter, score, k, window and so on. A keyed topic gives its list anew."""
-        with self._writing:
-            before = self.subscription(id)
-            return self._replace(before, changed(self.schema, before, changes), self._at(time))
-
-    def move(self, id: str, point: Sequence[float], *, time: Any = None) -> list[Notification]:
-        """Centre a subscription's place on `point`, keeping its size."""
-        with self._writing:
-            before = self.subscription(id)
-            return self._replace(before, moved(self.schema, before, point), self._at(time))
-
-    def unsubscribe(self, id: str) -> None:
-        id = known_id(id)
-        with self._writing:
-            if id not in self.store:
-                raise SubscriptionError(f"there is no subscription {id!r}")
-            seq = self.store.next_seq
-            with Committed(self) as change:
-                self.journal.removed(seq, [id])
-                self.store.remove(seq, [id])
-                change.watch(lambda publisher: publisher.register_many([id], [], 0))
-
-    def unsubscribe_many(self, ids: Sequence[str]) -> int:
-        """Remove those of `ids` that are there, as one change; how many they were."""
-        with self._writing:
-            there = self.store.existing(pa.array(dict.fromkeys(map(known_id, ids)), pa.string()))
-            seq = self.store.next_seq
-            with Committed(self) as change:
-                if there:
-                    self.journal.removed(seq, there)
-                    self.store.remove(seq, there)
-                change.watch(lambda publisher: publisher.register_many(there, [], 0))
-            return len(there)
-
-    def subscription(self, id: str) -> Subscription:
-        found = self.store.get(known_id(id))
-        if found is None:
-            raise SubscriptionError(f"there is no subscription {id!r}")
-        return found
-
-    def __len__(self) -> int:
-        return len(self.store)
-
-    def _replace(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
-        if after.is_ranked and (after.since is None or not same_window(before, after)):
-            after = replace(after, since=now)
-        if after.by is not None:
-            relevance_of(self.schema, after.by)
-        seq = self.store.next_seq
-        with Committed(self) as change:
-            notes = change.watch(lambda publisher: publisher.change(before, after, now))
-            self.journal.put(seq, after, notes, same_window=same_window(before, after))
-            self.store.put(seq, [after])
-        return notes
 
     # Matching
 
@@ -335,19 +142,14 @@ class Topic:
 
     # The rest
 
+    def __repr__(self) -> str:
+        attributes = ", ".join(f"{name} {type(attribute).__name__}" for name, attribute in self.schema.items())
+        keyed = "" if self.key is None else f" by {self.key}"
+        return f"<Topic {self.name!r}{keyed}: {len(self)} subscriptions, {len(self.publisher.events)} live events; {attributes}>"
+
     def stats(self) -> dict[str, Any]:
         """Subscriptions, segments and homes, bytes, live events, and what matching has cost so far."""
         return topic_stats(self.name, self.store, self.publisher)
-
-    def must_be_whole(self) -> None:
-        """Recover if that was itself interrupted before."""
-        if self.half_done:
-            self.recover()
-
-    def recover(self) -> None:
-        """After a change that failed: windows, boards and live events as they were at the last commit."""
-        self.publisher = self.journal.restored(self.new_publisher, self.store)
-        self.half_done = False
 
     def flush(self) -> None:
         """Pack what is new into a segment (a durable topic writes it and a manifest)."""
@@ -384,9 +186,3 @@ class Topic:
         if 0 < len(read) <= few or any(event.vague for event in read):
             return read
         return batch_of(self.schema, self.vocabularies, read, self.key)
-
-    @staticmethod
-    def _at(time: Any) -> int:
-        """The only place that looks at the wall clock."""
-        instant = read_time("time", time)
-        return wall_clock.time_ns() // 1000 if instant is None else instant

@@ -24,7 +24,8 @@ from tidings.model.filter.compile import compile_filter
 SEED = 20261118
 NUMBERS = (0.0, 1 / 8, 0.1, 1 / 3, -2.5, 1e300, 12345.6789012345)
 RANKINGS = ({}, {}, {"score": 2.5}, {"k": 3, "window": "1 day"}, {"weights": {"price": 2.0}}, {"similarity": (0.5, 0.5)})
-RANKINGS += ({"by": {"near": {"price": 1.0}}, "window": "10 events"}, {"owner": "ann", "expires": 10}, {"score": "2 * price + 1"})
+RANKINGS += ({"by": {"near": {"price": 1.0}}, "window": "10 events"}, {"owner": "ann", "expires": 10}, {"tags": ["x", "y"]})
+RANKINGS += ({"score": "2 * price + 1"},)
 
 
 def some_clauses(r, count):

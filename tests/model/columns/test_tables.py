@@ -281,6 +281,7 @@ SUBSCRIPTION = st.fixed_dictionaries(
         "by": st.none() | st.sampled_from(["-price", "2 * price", "prize"]),
         "expires": st.none() | INSTANT,
         "owner": st.none() | TEXT,
+        "tags": st.none() | st.lists(st.sampled_from(["x", "y", "é", ""]), max_size=3),
         "similarity": st.none() | st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5]), min_size=2, max_size=2),
         "error": st.none() | st.sampled_from([0.0, 0.25, 1.0]),
     },
@@ -302,6 +303,7 @@ SUBSCRIPTION_ARROW = {
     "by": pa.string(),
     "expires": pa.timestamp("us", "UTC"),
     "owner": pa.string(),
+    "tags": pa.list_(pa.string()),
     "similarity": pa.list_(pa.float64(), 2),
     "error": pa.float64(),
 }
@@ -359,7 +361,7 @@ def test_columnar_subscriptions_are_subscriptions_row_by_row(rows: list[dict[str
         read = subscription_at(batch, place)
         assert set(map(repr_of, read.clauses)) == set(map(repr_of, clauses))
         assert len(read.clauses) == len(clauses)
-        for field in ("id", "score", "weights", "similarity", "k", "window", "by", "expires", "owner", "error"):
+        for field in ("id", "score", "weights", "similarity", "k", "window", "by", "expires", "owner", "tags", "error"):
             assert getattr(read, field) == getattr(made, field), field
     again = [clause for place in range(len(batch)) for clause in subscription_at(batch, place).clauses]
     # The alternatives of a row share its sets of codes; packed, each has its own, as when they are encoded one by one.

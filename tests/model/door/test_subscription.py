@@ -37,6 +37,7 @@ RANKING = {
     "by": "-price",
     "expires": "2026-01-01",
     "owner": "shop",
+    "tags": ["b", "a", "b"],
     "error": 0.125,
 }
 

@@ -35,9 +35,16 @@ RANKING = {
     "owner": pa.string(),
     "error": pa.float64(),
     "since": pa.int64(),
+    "tags": pa.list_(pa.string()),
+    "filter": pa.string(),
+    "within": pa.list_(pa.float64(), 3),
+    "centre": pa.list_(pa.float64(), 2),
 }
-"""Ranking columns and their types, as in `model.rankings`; null means the default. Weights are columns `attribute.weight`."""
+"""Ranking columns and their types, as in `model.rankings`; null means the default. Weights are columns `attribute.weight`.
+`filter`, `within` (x, y, metres) and `centre` are what the clauses were made of, to be read back."""
 WEIGHT = ".weight"
+SOURCES = ("since", "filter", "within", "centre")
+"""Columns that no table of subscriptions has as its ranking: they are kept as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +102,8 @@ def rows_of_batch(batch: SubscriptionBatch, since: int) -> Rows:
     columns = {"id": batch.ids.cast(pa.string())}
     columns |= {name: column.cast(RANKING[name]) for name, column in batch.ranking.columns.items()}
     columns |= {name + WEIGHT: column for name, column in batch.ranking.weights.items()}
+    if batch.filters is not None:
+        columns["filter"] = batch.table["filter"].cast(RANKING["filter"])
     if "k" in columns or "window" in columns:
         columns["since"] = pa.array(np.full(len(batch), since), RANKING["since"])
     clauses = batch.clauses
@@ -134,6 +143,10 @@ def _ranking(subscriptions: Sequence[Subscription]) -> dict[str, list[Any]]:
         "owner": [s.owner for s in subscriptions],
         "error": [s.error for s in subscriptions],
         "since": [s.since for s in subscriptions],
+        "tags": [s.tags or None for s in subscriptions],
+        "filter": [s.filter for s in subscriptions],
+        "within": [None if s.within is None else (*s.within[0], s.within[1]) for s in subscriptions],
+        "centre": [s.centre for s in subscriptions],
     }
 
 
@@ -143,6 +156,10 @@ def fields_at(schema: Schema, table: pa.Table, row: int) -> dict[str, Any]:
         return {}
     one = table.slice(row, 1)
     given = {name: one[name].chunk(0) for name in table.column_names if name != "id"}
-    since = given.pop("since")[0].as_py() if "since" in given else None
+    kept = {name: given.pop(name)[0].as_py() for name in SOURCES if name in given}
     weights = {name.removesuffix(WEIGHT): given.pop(name) for name in list(given) if name.endswith(WEIGHT)}
-    return {"since": since, **Rankings(given, weights).at(schema, 0)}
+    if (circle := kept.get("within")) is not None:
+        kept["within"] = ((circle[0], circle[1]), circle[2])
+    if (centre := kept.get("centre")) is not None:
+        kept["centre"] = tuple(centre)
+    return {**kept, **Rankings(given, weights).at(schema, 0)}

@@ -11,6 +11,7 @@
 | `by`       | string  | the relevance                                                            |
 | `expires`  | int64   | microseconds since 1970-01-01 UTC                                        |
 | `owner`    | string  |                                                                          |
+| `tags`     | list<string> | ascending, each once; null for none                                 |
 | `alpha`, `theta` | float64 | the similarity                                                      |
 | `error`    | float64 | sigma                                                                    |
 
@@ -28,16 +29,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidings.errors import SubscriptionError
+from tidings.errors import EventError, SubscriptionError
+from tidings.model.columns.arrays import rows_of
 from tidings.model.columns.arrow import TableReader
 from tidings.model.columns.arrow_numbers import NONE
-from tidings.model.door.subscription import LARGEST_K, read_bounded, read_ranking
+from tidings.model.door.subscription import LARGEST_K, read_bounded, read_ranking, read_tags
 from tidings.model.filter.linear import parse_linear
 from tidings.model.values.limits import recovering
 from tidings.model.values.schema import Schema
 from tidings.model.values.window import LARGEST, Window, parse_window
 
-FIELDS = ("score", "k", "window", "by", "expires", "owner", "similarity", "error")
+FIELDS = ("score", "k", "window", "by", "expires", "owner", "tags", "similarity", "error")
 
 
 @dataclass(slots=True)
@@ -140,6 +142,18 @@ def _owner(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:
     return {"owner": reader.names("owner")}
 
 
+def _tags(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:
+    tags = reader.lists("tags")
+    ascending = sorted(tags.distinct)
+    place = {tag: number for number, tag in enumerate(ascending)}
+    unfit = np.array([_parsed(read_tags, [tag]) is None for tag in tags.distinct], np.bool_)
+    if unfit.any():
+        _refuse_field(schema, reader, "tags", np.bincount(rows_of(tags.start), unfit[tags.token], len(tags.present)) > 0)
+    start, code = tags.codes(lambda distinct: [place[tag] for tag in distinct])
+    offsets = pa.array(start.astype(np.int32), mask=np.append(np.diff(start) == 0, False))
+    return {"tags": pa.ListArray.from_arrays(offsets, pa.array(ascending, pa.string()).take(pa.array(code)))}
+
+
 def _by(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:
     return {"by": _checked_text(schema, reader, "by", lambda text: str(read_ranking(schema, {"by": text})["by"]))}
 
@@ -153,10 +167,10 @@ def _checked_text(schema: Schema, reader: TableReader, name: str, read: Callable
     return pa.array(forms, pa.string()).take(_nullable(texts.index, texts.index < 0))
 
 
-def _parsed(read: Callable[[str], Any], text: str) -> Any:
+def _parsed(read: Callable[[Any], Any], text: object) -> Any:
     try:
         return read(text)
-    except SubscriptionError:
+    except (SubscriptionError, EventError):
         return None
 
 
@@ -181,6 +195,7 @@ _READERS: dict[str, Callable[[Schema, TableReader], dict[str, pa.Array]]] = {
     "by": _by,
     "expires": _expires,
     "owner": _owner,
+    "tags": _tags,
     "similarity": _similarity,
     "error": _error,
 }

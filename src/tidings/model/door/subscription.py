@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,16 +28,21 @@ from tidings.model.values.schema import Schema
 from tidings.model.values.window import Window, parse_window
 
 LARGEST_K = 2**31 - 1
+Circle = tuple[tuple[float, float], float]
+"""A point, and metres (units of a plane) around it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Subscription:
-    """`filter` is the source (CQL2 text or JSON), None if the clauses came as columns. `similarity` is (alpha, theta).
+    """`filter` is the source as it was given (CQL2 text or JSON), None if the clauses came as columns; `similarity` (alpha, theta).
 
     The score of a match is `score`, plus `terms` (coefficient by attribute) for a score that depends on the event; `score_source`
     is then its text. `k` None lets every match through; `by` is the relevance, None the score; `error` is the probability sigma
     that the bounded queue may err, None exact. `expires` and `since`, when a topic took it in, are in microseconds since
-    1970-01-01 UTC.
+    1970-01-01 UTC. `owner` and `tags` (ascending, each once) are whose it is and what it is filed under: matching asks neither.
+
+    `within` is the circle ((x, y), metres) that the place must lie in beside what the filter says, and `centre` is where the boxes
+    of the filter were last moved to; with either the clauses are not those of `filter` alone.
     """
 
     id: str
@@ -55,6 +60,17 @@ class Subscription:
     owner: str | None = None
     error: float | None = None
     since: int | None = None
+    tags: tuple[str, ...] = ()
+    within: Circle | None = None
+    centre: tuple[float, float] | None = None
+
+    def __repr__(self) -> str:
+        """What was said, without what was compiled of it."""
+        said = {name: getattr(self, name) for name in (*_READERS, "within", "centre")}
+        said |= {"score": self.score_source or (self.score if self.score != 1.0 else None)}
+        said |= {"window": None if self.window is None else str(self.window)}
+        parts = [f"{name}={value!r}" for name, value in said.items() if value not in (None, {}, ())]
+        return f"Subscription({', '.join([repr(self.id), repr(self.filter), *parts])})"
 
     @property
     def is_ranked(self) -> bool:
@@ -64,10 +80,16 @@ class Subscription:
     def is_live(self, time: int) -> bool:
         return self.expires is None or time < self.expires
 
-    def with_clauses(self, clauses: tuple[Clause, ...]) -> Subscription:
-        """The same with these clauses, whatever the filter was. By place, since subscribers move all the time."""
-        ranking = (self.score, self.terms, self.score_source, self.weights, self.similarity, self.k, self.window)
-        return Subscription(self.id, clauses, None, *ranking, self.by, self.expires, self.owner, self.error, self.since)
+    def placed(self, clauses: tuple[Clause, ...], within: Circle | None, centre: tuple[float, float] | None = None) -> Subscription:
+        """The same with these clauses, in another place. By position, since subscribers move all the time."""
+        ranking = (self.score, self.terms, self.score_source, self.weights, self.similarity, self.k, self.window, self.by)
+        rest = (self.expires, self.owner, self.error, self.since, self.tags, within, centre)
+        return Subscription(self.id, clauses, self.filter, *ranking, *rest)
+
+    @property
+    def says_all(self) -> bool:
+        """Whether the clauses are those of the filter."""
+        return self.filter is not None and self.within is None and self.centre is None
 
     def score_of(self, values: Values) -> float:
         """NaN when the event has no score: it lacks an attribute, or the answer is not finite. There is no match then."""
@@ -134,6 +156,7 @@ def changed(schema: Schema, subscription: Subscription, changes: Mapping[str, ob
     replaced: dict[str, Any] = {}
     if "filter" in fields:
         replaced["filter"], replaced["clauses"] = _read_filter(schema, fields.pop("filter"))
+        replaced["centre"] = None
     defaults = Subscription("", ())
     ranking = read_ranking(schema, fields)
     replaced |= {name: getattr(defaults, name) for name, value in fields.items() if value is None}
@@ -143,14 +166,18 @@ def changed(schema: Schema, subscription: Subscription, changes: Mapping[str, ob
 
 
 def to_record(subscription: Subscription) -> dict[str, Any]:
-    """The subscription as JSON can carry it. Clauses are compiled again from the filter; without one they are written out."""
+    """The subscription as JSON can carry it. Clauses are compiled again from the filter; where it does not say all they are
+    written out."""
     record: dict[str, Any] = {"id": subscription.id}
     if subscription.filter is not None:
         record["filter"] = subscription.filter
-    else:
+    if not subscription.says_all:
         record["clauses"] = [clause_to_record(clause) for clause in subscription.clauses]
     record["score"] = subscription.score if subscription.score_source is None else subscription.score_source
     plain = {name: getattr(subscription, name) for name in ("k", "by", "expires", "owner", "error", "since")}
+    plain["tags"] = list(subscription.tags) or None
+    plain["within"] = None if subscription.within is None else [list(subscription.within[0]), subscription.within[1]]
+    plain["centre"] = None if subscription.centre is None else list(subscription.centre)
     plain["weights"] = dict(subscription.weights) or None
     plain["similarity"] = None if subscription.similarity is None else list(subscription.similarity)
     plain["window"] = None if subscription.window is None else str(subscription.window)
@@ -166,7 +193,7 @@ def from_record(schema: Schema, record: Mapping[str, Any]) -> Subscription:
 def _from_record(schema: Schema, record: Mapping[str, Any]) -> Subscription:
     fields = dict(record)
     name, expires, clauses = fields.pop("id"), fields.pop("expires", None), fields.pop("clauses", None)
-    since = fields.pop("since", None)
+    since, within, centre = (fields.pop(field, None) for field in ("since", "within", "centre"))
     source = fields.pop("filter", None)
     if clauses is None:
         with warnings.catch_warnings():
@@ -174,7 +201,16 @@ def _from_record(schema: Schema, record: Mapping[str, Any]) -> Subscription:
             source, compiled = _read_filter(schema, source)
     else:
         compiled = tuple(clause_from_record(schema, clause) for clause in clauses)
-    return Subscription(id=name, clauses=compiled, filter=source, expires=expires, since=since, **read_ranking(schema, fields))
+    return Subscription(
+        id=name,
+        clauses=compiled,
+        filter=source,
+        expires=expires,
+        since=since,
+        within=None if within is None else (tuple(within[0]), within[1]),
+        centre=None if centre is None else tuple(centre),
+        **read_ranking(schema, fields),
+    )
 
 
 def clause_to_record(clause: Clause) -> dict[str, Any]:
@@ -276,6 +312,12 @@ def _by(schema: Schema, value: object) -> dict[str, Any]:
     return {"by": text}
 
 
+def read_tags(value: object) -> tuple[str, ...]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
+        raise SubscriptionError(f"tags is {shown(value)}: a list of strings is accepted")
+    return tuple(sorted({read_id("tags", tag) for tag in value}))
+
+
 def _error(schema: Schema, value: object) -> dict[str, Any]:
     sigma = read_bounded("error", value, 0.0, 1.0)
     if sigma in (0.0, 1.0):
@@ -304,5 +346,6 @@ _READERS: dict[str, Callable[[Schema, object], dict[str, Any]]] = {
     "by": _by,
     "expires": lambda schema, value: {"expires": read_time("expires", value)},
     "owner": lambda schema, value: {"owner": read_name("owner", value)},
+    "tags": lambda schema, value: {"tags": read_tags(value)},
     "error": _error,
 }

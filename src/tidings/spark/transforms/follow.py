@@ -127,7 +127,7 @@ def apply_json(topic: DurableTopic, table: pa.Table, time: int, on_error: str) -
             gone.append(id)
             continue
         try:
-            topic.subscribe(time=time / 1_000_000, **{**read_object(value), "id": id})
+            topic.take({**read_object(value), "id": id}, time=time / 1_000_000)
         except TidingsError as error:
             if on_error == "raise":
                 raise

@@ -1,0 +1,109 @@
+"""What a topic is made of, and how it changes.
+
+Every change is made in three steps: read and check the input, commit it to the journal (a durable topic's registry; nothing in
+memory), apply it. What is not committed is not applied, and what was applied is committed. Windows and boards change before the
+commit, which takes their notifications along, and are put back if it fails (`Committed`). Writers take turns; matching waits for
+nobody's commit.
+"""
+
+from __future__ import annotations
+
+import threading
+import time as wall_clock
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from tidings.match.answers.results import Notification
+from tidings.match.store.event_statistics import Statistics
+from tidings.match.store.hits import LONG_AGO
+from tidings.match.store.housekeeping import Housekeeping
+from tidings.match.store.store import Store
+from tidings.model.columns.arrays import Vocabularies
+from tidings.model.door.event import EventReader
+from tidings.model.door.single_values import read_time
+from tidings.model.filter.clause import Values
+from tidings.model.values.schema import Attribute, Schema
+from tidings.topic.journal import Act, Journal
+from tidings.topic.publisher import Publisher
+from tidings.topic.undo import Remembered
+
+Told = TypeVar("Told", bound=Sequence[Notification])
+
+
+class Changing:
+    def __init__(self, name: str, schema: Schema | Mapping[str, Attribute], *, key: str | None = None) -> None:
+        self.name = name
+        self.schema = schema if isinstance(schema, Schema) else Schema(schema)
+        self.key = key
+        self._read = EventReader(self.schema, key)
+        self.statistics = Statistics()
+        self.half_done = False
+        self._writing = threading.RLock()
+        self.use(Vocabularies(self.schema))
+        self.publisher = self.new_publisher()
+        self.journal: Journal = Remembered(self.new_publisher())
+
+    def use(self, vocabularies: Vocabularies) -> None:
+        """Begin with these codes and no subscriptions."""
+        self.store = Store(self.schema, vocabularies, self.statistics)
+        self.housekeeping = Housekeeping(self.store)
+
+    @property
+    def vocabularies(self) -> Vocabularies:
+        """The codes that stand now; another object after they were taken back."""
+        return self.store.vocabularies
+
+    def new_publisher(self) -> Publisher:
+        """One that knows nothing yet."""
+        return Publisher(self.schema, self.key, self._matching)
+
+    def _matching(self, values: Values) -> list[str]:
+        return [id for found in self.store.reader().match_one(values, LONG_AGO) for id in found.source.names(found.ordinal)]
+
+    def must_be_whole(self) -> None:
+        """Recover if that was itself interrupted before."""
+        if self.half_done:
+            self.recover()
+
+    def recover(self) -> None:
+        """After a change that failed: windows, boards and live events as they were at the last commit."""
+        self.publisher = self.journal.restored(self.new_publisher, self.store)
+        self.half_done = False
+
+    @staticmethod
+    def _at(time: Any) -> int:
+        """The only place that looks at the wall clock."""
+        instant = read_time("time", time)
+        return wall_clock.time_ns() // 1000 if instant is None else instant
+
+
+class Committed:
+    """A change of windows, boards and live events that is committed by the end of the block, or else undone."""
+
+    def __init__(self, topic: Changing) -> None:
+        self._topic = topic
+        self._acts: list[Act] = []
+        topic.journal.must_be_writable()
+        topic.must_be_whole()
+
+    def __enter__(self) -> Committed:
+        self._topic.half_done = True
+        self._began = wall_clock.perf_counter()
+        return self
+
+    def do(self, act: Callable[[Publisher], Told]) -> Told:
+        """Change the publisher."""
+        self._acts.append(act)
+        return act(self._topic.publisher)
+
+    def watch(self, act: Callable[[Publisher], Told]) -> Told:
+        """The same with subscriptions, which in a keyed topic are all that boards need to be made anew."""
+        return self.do(act) if self._topic.key is None else act(self._topic.publisher)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        topic = self._topic
+        if kind is not None:
+            topic.recover()
+            return
+        topic.half_done = False
+        topic.journal.done(self._acts, wall_clock.perf_counter() - self._began, topic.publisher)

@@ -1,0 +1,221 @@
+"""Subscriptions of a topic: taking them in, changing, moving, removing and listing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.errors import EventError, SubscriptionError
+from tidings.match.answers.results import Notification
+from tidings.match.store.listing import listed
+from tidings.match.store.segment import near_rows
+from tidings.match.store.subscription_rows import rows_of_batch
+from tidings.model.columns.tables import subscription_at, subscriptions_from_arrow
+from tidings.model.door.single_values import read_id, read_name
+from tidings.model.door.subscription import Subscription, known_id, make_subscription, read_k
+from tidings.rank.relevance import relevance_of
+from tidings.topic.changing import Changing, Committed
+from tidings.topic.moving import changed_in_place, moved, placed_within
+from tidings.topic.publisher import same_window
+
+PAGE = 1000
+Filter = str | Mapping[str, Any]
+Within = tuple[Sequence[float], float]
+
+
+class Unchanged(Enum):
+    """What `update` takes for a field that stays as it is; None puts one back to its default."""
+
+    KEPT = "kept"
+
+
+KEPT: Final = Unchanged.KEPT
+
+
+class Subscribing(Changing):
+    def subscribe(
+        self,
+        id: str,
+        filter: Filter | None = None,
+        *,
+        score: float | str | None = None,
+        weights: Mapping[str, float] | None = None,
+        similarity: tuple[float, float] | None = None,
+        k: int | None = None,
+        window: str | int | timedelta | None = None,
+        by: str | Mapping[str, Any] | None = None,
+        error: float | None = None,
+        expires: Any = None,
+        owner: str | None = None,
+        tags: Sequence[str] | None = None,
+        within: Within | None = None,
+        replay: bool = False,
+        time: Any = None,
+    ) -> list[Notification]:
+        """Register or replace a subscription; `replay` gives the live events that match, a keyed topic gives its current list.
+
+        `within` is ((x, y), r): the place must lie within r metres of the point (units of a plane), on top of the filter. `owner`
+        and `tags` say whose it is and what it is filed under (`subscriptions`).
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number()})
+        >>> deals.subscribe("ann", "price < 5", owner="u17", tags=["food"], time=0)
+        []
+        >>> deals.subscription("ann").filter
+        'price < 5'
+        """
+        ranking = {"score": score, "weights": weights, "similarity": similarity, "k": k, "window": window, "by": by}
+        rest = {"error": error, "expires": expires, "owner": owner, "tags": tags, "within": within}
+        return self.take({"id": id, "filter": filter, **ranking, **rest}, replay=replay, time=time)
+
+    def take(self, source: Mapping[str, Any], *, replay: bool = False, time: Any = None) -> list[Notification]:
+        """The same for an object, as JSON has it: `{"id": "ann", "filter": "price < 500", "k": 5}`."""
+        now = self._at(time)
+        fields = dict(source)
+        within = fields.pop("within", None)
+        subscription = make_subscription(self.schema, fields.pop("id", None), fields.pop("filter", None), **fields)
+        if within is not None:
+            subscription = placed_within(self.schema, subscription, within)
+        if subscription.by is not None:
+            relevance_of(self.schema, subscription.by)
+        if subscription.is_ranked:
+            subscription = replace(subscription, since=now)
+        with self._writing:
+            seq = self.store.next_seq
+            with Committed(self) as change:
+                notes = change.watch(lambda publisher: publisher.register(subscription, now, replay))
+                self.journal.put(seq, subscription, notes)
+                self.store.put(seq, [subscription])
+            return notes
+
+    def subscribe_many(self, table: pa.Table, *, on_error: str = "raise", time: Any = None) -> int:
+        """Register the rows of a table (columnar form or a `filter` column); how many were taken."""
+        now = self._at(time)
+        with self._writing:
+            batch = subscriptions_from_arrow(self.schema, self.vocabularies, table, on_error=on_error)
+            rows = rows_of_batch(batch, now)
+            replaced = self.store.existing(rows.ids())
+            seq = self.store.next_seq
+            added = self.store.built(seq, rows)
+            with Committed(self) as change:
+                begins = range(len(batch)) if self.key is not None else np.flatnonzero(near_rows(rows.table, rows.clauses)).tolist()
+                watched = [replace(subscription_at(batch, row), since=now) for row in begins]
+                notes = change.watch(lambda publisher: publisher.register_many(replaced, watched, now))
+                self.journal.loaded(seq, batch.table, replaced, now, notes)
+                self.store.put_segment(seq, added)
+        return len(rows)
+
+    def update(
+        self,
+        id: str,
+        *,
+        filter: Filter | Unchanged | None = KEPT,
+        score: float | str | Unchanged | None = KEPT,
+        weights: Mapping[str, float] | Unchanged | None = KEPT,
+        similarity: tuple[float, float] | Unchanged | None = KEPT,
+        k: int | Unchanged | None = KEPT,
+        window: str | int | timedelta | Unchanged | None = KEPT,
+        by: str | Mapping[str, Any] | Unchanged | None = KEPT,
+        error: float | Unchanged | None = KEPT,
+        expires: Any = KEPT,
+        owner: str | Unchanged | None = KEPT,
+        tags: Sequence[str] | Unchanged | None = KEPT,
+        within: Within | Unchanged | None = KEPT,
+        time: Any = None,
+    ) -> list[Notification]:
+        """Change any part of a subscription; None puts a part back to its default. A keyed topic gives its list anew.
+
+        A new filter leaves the circle of `within` where it is, and a new circle leaves the filter.
+        """
+        given: dict[str, object] = {"filter": filter, "score": score, "weights": weights, "similarity": similarity}
+        given |= {"k": k, "window": window, "by": by, "error": error, "expires": expires}
+        given |= {"owner": owner, "tags": tags, "within": within}
+        changes = {name: value for name, value in given.items() if value is not KEPT}
+        with self._writing:
+            before = self.subscription(id)
+            return self._replace(before, changed_in_place(self.schema, before, changes), self._at(time))
+
+    def move(self, id: str, point: Sequence[float], *, time: Any = None) -> list[Notification]:
+        """Centre a subscription's place on `point`, keeping its size."""
+        with self._writing:
+            before = self.subscription(id)
+            return self._replace(before, moved(self.schema, before, point), self._at(time))
+
+    def unsubscribe(self, id: str) -> None:
+        id = known_id(id)
+        with self._writing:
+            if id not in self.store:
+                raise SubscriptionError(f"there is no subscription {id!r}")
+            seq = self.store.next_seq
+            with Committed(self) as change:
+                self.journal.removed(seq, [id])
+                self.store.remove(seq, [id])
+                change.watch(lambda publisher: publisher.register_many([id], [], 0))
+
+    def unsubscribe_many(self, ids: Sequence[str]) -> int:
+        """Remove those of `ids` that are there, as one change; how many they were."""
+        with self._writing:
+            there = self.store.existing(pa.array(dict.fromkeys(map(known_id, ids)), pa.string()))
+            seq = self.store.next_seq
+            with Committed(self) as change:
+                if there:
+                    self.journal.removed(seq, there)
+                    self.store.remove(seq, there)
+                change.watch(lambda publisher: publisher.register_many(there, [], 0))
+            return len(there)
+
+    def subscription(self, id: str) -> Subscription:
+        found = self.store.get(known_id(id))
+        if found is None:
+            raise SubscriptionError(f"there is no subscription {id!r}")
+        return found
+
+    def subscriptions(
+        self, *, owner: str | None = None, tag: str | None = None, after: str | None = None, limit: int = PAGE
+    ) -> list[Subscription]:
+        """The first `limit` subscriptions by id, of those above `after`; of one owner, with one tag.
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number()})
+        >>> for number, owner in enumerate(["u17", "u4", "u17"]):
+        ...     notes = deals.subscribe(f"s{number}", "price < 5", owner=owner, time=0)
+        >>> [s.id for s in deals.subscriptions(owner="u17")]
+        ['s0', 's2']
+        """
+        try:
+            owner, tag = None if owner is None else read_name("owner", owner), None if tag is None else read_id("tag", tag)
+        except EventError as problem:
+            raise SubscriptionError(str(problem)) from None
+        last = None if after is None else known_id(after)
+        return listed(self.store, owner, tag, last, read_k(limit))
+
+    def __iter__(self) -> Iterator[Subscription]:
+        """All of them by id, read page by page: what changes meanwhile may or may not be seen."""
+        page = self.subscriptions()
+        while page:
+            yield from page
+            page = self.subscriptions(after=page[-1].id)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and id in self.store
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def _replace(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
+        if after.is_ranked and (after.since is None or not same_window(before, after)):
+            after = replace(after, since=now)
+        if after.by is not None:
+            relevance_of(self.schema, after.by)
+        seq = self.store.next_seq
+        with Committed(self) as change:
+            notes = change.watch(lambda publisher: publisher.change(before, after, now))
+            self.journal.put(seq, after, notes, same_window=same_window(before, after))
+            self.store.put(seq, [after])
+        return notes
