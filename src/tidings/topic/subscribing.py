@@ -136,7 +136,10 @@ class Subscribing(Changing):
         given: dict[str, object] = {"filter": filter, "score": score, "weights": weights, "similarity": similarity}
         given |= {"k": k, "window": window, "by": by, "error": error, "expires": expires}
         given |= {"owner": owner, "tags": tags, "within": within}
-        changes = {name: value for name, value in given.items() if value is not KEPT}
+        return self.change(id, {name: value for name, value in given.items() if value is not KEPT}, time=time)
+
+    def change(self, id: str, changes: Mapping[str, Any], *, time: Any = None) -> list[Notification]:
+        """`update` for an object, as JSON has it: `{"k": 5, "window": null}`."""
         with self._writing:
             before = self.subscription(id)
             return self._replace(before, changed_in_place(self.schema, before, changes), self._at(time))

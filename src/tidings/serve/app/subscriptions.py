@@ -114,7 +114,8 @@ async def put(topic: str, id: str, request: Request) -> Response:
         before = hosted.owners(id)
         hosted.owners.set(id, content.get("owner"))
         try:
-            notes = quietly(lambda: hosted.topic.subscribe(id, filter, within=within, replay=replay, time=at, **content))
+            said = {**content, "id": id, "filter": filter, "within": within}
+            notes = quietly(lambda: hosted.topic.take(said, replay=replay, time=at))
         except BaseException:
             hosted.owners.set(id, before)
             raise
@@ -165,7 +166,7 @@ async def patch(topic: str, id: str, request: Request) -> Response:
         if "owner" in content:
             hosted.owners.set(found.id, content["owner"])
         try:
-            notes = quietly(lambda: hosted.topic.update(id, time=at, **content)) if content else []
+            notes = quietly(lambda: hosted.topic.change(id, content, time=at)) if content else []
         except BaseException:
             hosted.owners.set(found.id, before)
             raise
