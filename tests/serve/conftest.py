@@ -10,10 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
-from tidings.serve.app.factory import make_app
-from tidings.serve.run.server import listening
+from tidings.serve.run.server import listening, server_of
 from tidings.serve.settings import Settings
 
 DEALS = {
@@ -33,7 +31,7 @@ DEALS = {
 def serving(settings: Settings) -> Iterator[httpx.Client]:
     """A service in a thread of this process, on a free port of loopback, and a client of it."""
     sock = listening("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(make_app(settings), log_config=None, lifespan="on", timeout_graceful_shutdown=5))
+    server = server_of(settings)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
     try:

@@ -15,6 +15,8 @@ from tidings.durable.registry import REGISTRY
 from tidings.errors import shown
 from tidings.model.values.schema import Schema
 from tidings.serve.access.prices import Door
+from tidings.serve.hearing.consumers import Consumers
+from tidings.serve.hearing.tail import Tail
 from tidings.serve.hosting.hosted_topic import HostedTopic, TopicSettings
 from tidings.serve.hosting.ledger import Ledger
 from tidings.serve.refusals import Conflict, NotFound, NotReady, Unacceptable
@@ -22,19 +24,25 @@ from tidings.serve.settings import Settings
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
+BEAT = 15
+"""Seconds."""
+
 
 class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.ledger = Ledger(settings.folder)
         self.door = Door()
+        self.consumers = Consumers(self.ledger)
         self.topics: dict[str, HostedTopic] = {}
+        self.tails: dict[str, Tail] = {}
         self.ready = False
         self._making = asyncio.Lock()
-        self._clocks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
         """Open every topic of the folder."""
+        self._tasks[""] = asyncio.create_task(self._beat())
         for folder in sorted(self.settings.folder.iterdir()):
             if (folder / REGISTRY).is_file() and NAME.fullmatch(folder.name):
                 self._host(await asyncio.to_thread(self._open, folder.name))
@@ -48,7 +56,15 @@ class Service:
     def _host(self, hosted: HostedTopic) -> None:
         name = hosted.folder.name
         self.topics[name] = hosted
-        self._clocks[name] = asyncio.create_task(hosted.follow_clock())
+        self.tails[name] = Tail(hosted, asyncio.get_running_loop())
+        self._tasks[name] = asyncio.create_task(hosted.follow_clock())
+
+    async def _beat(self) -> None:
+        """Streams on which nothing happens say so, and that they are still there."""
+        while True:
+            await asyncio.sleep(BEAT)
+            for tail in self.tails.values():
+                tail.wake_all()
 
     def topic(self, name: str) -> HostedTopic:
         found = self.topics.get(name)
@@ -101,14 +117,31 @@ class Service:
         shutil.rmtree(gone)
 
     async def _let_go(self, name: str, hosted: HostedTopic) -> None:
-        clock = self._clocks.pop(name)
-        clock.cancel()
-        await asyncio.gather(clock, return_exceptions=True)
+        await self._end(name)
+        tail = self.tails.pop(name)
+        tail.end()
         await hosted.close()
+        await asyncio.to_thread(tail.close)
+
+    async def _end(self, name: str) -> None:
+        task = self._tasks.pop(name)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def end_streams(self) -> None:
+        """Streams never end by themselves: a service that stops says goodbye to them first."""
+        self.ready = False
+        for tail in self.tails.values():
+            tail.end()
+
+    def cursors(self, topic: str) -> list[int]:
+        """How far those who must not miss anything have come."""
+        return [consumer.cursor for consumer in self.consumers.all(topic)]
 
     async def stop(self) -> None:
         """Finish what waits and close every topic."""
-        self.ready = False
+        self.end_streams()
+        await self._end("")
         for name, hosted in list(self.topics.items()):
             await self._let_go(name, hosted)
         self.ledger.close()

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from tidings import __version__
-from tidings.serve.app import bulk, events, problems, questions, running, subscriptions, topics
+from tidings.serve.app import bulk, events, notifications, problems, questions, running, subscriptions, topics
 from tidings.serve.app.documents import PROBLEMS
 from tidings.serve.service import Service
 from tidings.serve.settings import Settings
 
-ROUTERS = (topics, subscriptions, bulk, events, questions, running)
+ROUTERS = (topics, subscriptions, bulk, events, questions, notifications, running)
 
 
 def make_app(settings: Settings) -> FastAPI:

@@ -1,1 +1,5 @@
-"""Notifications for whoever listens: as streams that go on where they stopped, and as pages. May import `hosting`."""
+"""Notifications for whoever listens: as streams that go on where they stopped, and as pages.
+
+Read `notes` (a notification as it is delivered), `tail` (the end of a topic's outbox, told to who listens), `streams` (Server-Sent
+Events), `consumers` (named readers and how far they are). May import `hosting`.
+"""

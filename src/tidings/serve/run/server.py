@@ -33,6 +33,24 @@ def listening(host: str, port: int) -> socket.socket:
         raise TidingsError(f"cannot listen on {host}:{port}: {error.strerror}") from error
 
 
+class Server(uvicorn.Server):
+    """Streams are ended before uvicorn waits for requests under way."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        app = self.config.loaded_app
+        while not hasattr(app, "state"):
+            app = app.app
+        app.state.service.end_streams()
+        await super().shutdown(sockets)
+
+
+def server_of(settings: Settings) -> Server:
+    config = uvicorn.Config(
+        make_app(settings), log_config=None, access_log=False, timeout_graceful_shutdown=GRACE, lifespan="on", server_header=False
+    )
+    return Server(config)
+
+
 def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8080) -> None:
     """Serve until told to stop."""
     if settings.open and not is_loopback(host):
@@ -42,7 +60,4 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8080) -> None
     sock = listening(host, port)
     bound, number = sock.getsockname()[:2]
     print(f"tidings serves {settings.folder} on http://{bound}:{number} (OpenAPI at /docs)", flush=True)
-    config = uvicorn.Config(
-        make_app(settings), log_config=None, access_log=False, timeout_graceful_shutdown=GRACE, lifespan="on", server_header=False
-    )
-    uvicorn.Server(config).run(sockets=[sock])
+    server_of(settings).run(sockets=[sock])

@@ -1,0 +1,85 @@
+"""Server-Sent Events: a stream of notes that goes on after `Last-Event-ID`, with nothing missed and nothing twice.
+
+Every event's id is its number in the outbox. A stream opens with the number it begins at, and says how far it is when nothing
+happens, so that whoever comes back asks for no more than was missed. If the outbox no longer reaches back so far, an event `gap`
+says up to which number it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from tidings.serve.hearing.tail import PAGE, Listener, Selection, Tail
+
+EVENT_STREAM = "text/event-stream"
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+async def heard(tail: Tail, selection: Selection, listener: Listener, after: int) -> AsyncIterator[bytes]:
+    """The stream of `selection` above `after`, for a listener that was entered at or after that number; ends when it is over."""
+    gone, newest = await asyncio.to_thread(tail.reader.ends)
+    cursor = 0 if after > newest else after
+    if cursor < gone:
+        yield b"event: gap\ndata: %b\n\n" % orjson.dumps({"after": cursor, "gone": gone})
+    yield b"retry: 1000\nid: %d\n\n" % cursor
+    while not listener.over:
+        upto = listener.since
+        while cursor < upto:
+            notes = tail.kept(selection, cursor, upto)
+            if notes is None:
+                notes, cursor = await asyncio.to_thread(tail.page, selection, cursor, PAGE, upto)
+            else:
+                cursor = upto
+            if notes:
+                yield b"".join([note.as_event for note in notes])
+        while not listener.behind and not listener.over:
+            await listener.woken.wait()
+            pending = listener.take()
+            fresh = [note for note in pending if note.number > cursor]
+            if fresh:
+                cursor = fresh[-1].number
+                yield b"".join([note.as_event for note in fresh])
+            elif not listener.behind:
+                cursor = max(cursor, tail.at)
+                yield b"id: %d\n\n" % cursor
+        if listener.behind:
+            tail.again(listener)
+
+
+class EventStream(Response):
+    """Of a listener, until it goes or the service stops."""
+
+    media_type = EVENT_STREAM
+
+    def __init__(self, tail: Tail, selection: Selection, after: int | None) -> None:
+        super().__init__(status_code=200)
+        self._tail, self._selection, self._after = tail, selection, after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        listener = self._tail.enter(self._selection)
+        after = listener.since if self._after is None else self._after
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            listener.over = True
+            listener.woken.set()
+
+        watching = asyncio.create_task(watch())
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            async for part in heard(self._tail, self._selection, listener, after):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            watching.cancel()
+            self._tail.leave(listener)

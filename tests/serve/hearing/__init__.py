@@ -1,0 +1,1 @@
+"""Notifications as streams and pages."""
