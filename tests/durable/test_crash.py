@@ -3,6 +3,7 @@ there wholly or not at all, and every answer is the oracles'."""
 
 from __future__ import annotations
 
+import atexit
 import copy
 import json
 import random
@@ -11,9 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
-import time as wall_clock
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -219,33 +219,41 @@ LIMITS = {"RLIMIT_AS": 64 << 20, "RLIMIT_NOFILE": 6}
 """How much more than it has a child may be given at most."""
 
 
+@cache
+def server() -> subprocess.Popen[str]:
+    """The process whose children are killed. It ends when this one does."""
+    started = subprocess.Popen(
+        [sys.executable, "-m", "tests.durable.crash_child"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    atexit.register(started.communicate)
+    ask(started, warm=list(script(random.Random(0), Model(), 2 * ACTS)))
+    return started
+
+
+def ask(server: subprocess.Popen[str], **asked: Any) -> dict[str, Any]:
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(json.dumps(asked) + "\n")
+    server.stdin.flush()
+    answer: dict[str, Any] = json.loads(server.stdout.readline())
+    return answer
+
+
 def run_and_kill(folder: Path, acts: list[list[Any]], random: random.Random, limit: str | None = None) -> int:
     """How many acts a child acknowledged before it was killed: while it opened the topic, at a moment, or after a count; or, with
     a `limit`, before it was refused memory or files."""
-    path = folder.with_suffix(".script")
-    path.write_text("".join(json.dumps(one) + "\n" for one in acts))
-    wanted, done = random.randrange(len(acts) + 1), 0
-    limited = [] if limit is None else [limit, str(random.randrange(LIMITS[limit]))]
-    early = threading.Timer(random.uniform(0.0, 3.0) if random.random() < 0.3 else 120, lambda: child.kill())
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.durable.crash_child", folder, path, *limited],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        early.start()
-        while done < wanted and child.stdout.readline():
-            done += 1
-        wall_clock.sleep(random.choice([0.0, random.uniform(0.0, 0.003), random.uniform(0.0, 0.05)]))
-        child.kill()
-        early.cancel()
-        done += len(child.stdout.readlines())
-        complaint = child.stderr.read()
-    refused = limit is not None and (child.returncode < 0 or REFUSAL.search(complaint))
-    assert child.returncode == -9 or refused, f"the child failed by itself: {complaint}"
-    return done
+    ended = ask(
+        server(),
+        folder=str(folder),
+        acts=acts,
+        wanted=random.randrange(len(acts) + 1),
+        most=random.uniform(0.0, 0.3) if random.random() < 0.3 else 120,
+        then=random.choice([0.0, random.uniform(0.0, 0.003), random.uniform(0.0, 0.05)]),
+        limit=None if limit is None else [limit, random.randrange(LIMITS[limit])],
+    )
+    refused = limit is not None and (ended["status"] < 0 or REFUSAL.search(ended["complaint"]))
+    assert ended["status"] == -9 or refused, f"the child failed by itself: {ended['complaint']}"
+    return int(ended["done"])
 
 
 def survive(seed: int, kills: int, place: str | None, limit: str | None = None) -> None:

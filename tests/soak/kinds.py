@@ -1,7 +1,7 @@
 """The ways of harming a topic. Each takes a seed, raises if a promise is broken, and gives counts by name.
 
-Most of them are the tests of `tests/durable` and `tests/model`, with other seeds; what is here alone is damage drawn at random over
-every file of a folder, and churn.
+Most of them are the tests of `tests/durable`, with other seeds; what is here alone is damage drawn at random over every file of a
+folder, churn, and inputs by the million (`fuzz`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pytest
 import tidings as td
 from tests.durable import test_crash, test_guards, test_readers, test_storage
 from tests.durable.formats import make
-from tests.model import test_fuzz
+from tests.soak import fuzz as inputs_by_the_million
 from tidings.errors import StorageError
 from tidings.match.store import housekeeping, merging
 
@@ -45,18 +45,18 @@ def place() -> Iterator[Path]:
 
 
 def kills(seed: int) -> Counts:
-    test_crash.survive(seed, 5, test_crash.memory_disk())
-    return {"kills": 5}
+    test_crash.survive(seed, 10, test_crash.memory_disk())
+    return {"kills": 10}
 
 
 def memory(seed: int) -> Counts:
-    test_crash.survive(seed, 3, test_crash.memory_disk(), "RLIMIT_AS")
-    return {"writers that were refused memory": 3}
+    test_crash.survive(seed, 5, test_crash.memory_disk(), "RLIMIT_AS")
+    return {"writers that were refused memory": 5}
 
 
 def descriptors(seed: int) -> Counts:
-    test_crash.survive(seed, 3, test_crash.memory_disk(), "RLIMIT_NOFILE")
-    return {"writers that were refused file descriptors": 3}
+    test_crash.survive(seed, 5, test_crash.memory_disk(), "RLIMIT_NOFILE")
+    return {"writers that were refused file descriptors": 5}
 
 
 # Files
@@ -205,12 +205,9 @@ def held(topic: Any, folder: Path) -> Counts:
 # Inputs
 
 
-def fuzz(seed: int, examples: int = 1000) -> Counts:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", td.errors.NeverMatchesWarning)
-        for what in test_fuzz.FUZZED:
-            test_fuzz.fuzz(what, examples, seed)
-    return {f"fuzzed inputs: {what}": examples for what in test_fuzz.FUZZED}
+def fuzz(seed: int, inputs: int = 8000, rounds: int = 4) -> Counts:
+    with place() as folder:
+        return inputs_by_the_million.fuzz(seed, folder, inputs, rounds)
 
 
 KINDS: dict[str, tuple[Callable[[int], Counts], float]] = {

@@ -9,9 +9,8 @@ import pytest
 from tests.soak import kinds, record
 
 
-@pytest.mark.filterwarnings("ignore::tidings.errors.NeverMatchesWarning")
 @pytest.mark.parametrize(
-    "kind", [partial(kinds.damage, times=12), partial(kinds.churn, rounds=9), partial(kinds.fuzz, examples=25)]
+    "kind", [partial(kinds.damage, times=12), partial(kinds.churn, rounds=9), partial(kinds.fuzz, inputs=600, rounds=2)]
 )
 def test_a_short_soak(kind):
     assert all(kind(1).values())

@@ -30,6 +30,11 @@ def chunk_body(table: pa.Table, since: int) -> pa.Buffer:
     return sink.getvalue()
 
 
+def _put_states(db: sqlite3.Connection, publisher: Publisher) -> None:
+    states = [(name, body, crc_of(body)) for name, body in publisher.changed_state()]
+    db.executemany("INSERT OR REPLACE INTO state (name, body, crc) VALUES (?, ?, ?)", states)
+
+
 class RegistryJournal(Journal):
     def __init__(self, registry: Registry, keyed: bool) -> None:
         self.registry = registry
@@ -40,13 +45,22 @@ class RegistryJournal(Journal):
     def must_be_writable(self) -> None:
         self.registry.must_be_writable()
 
-    def put(self, seq: int, subscription: Subscription, notes: Sequence[Notification], *, same_window: bool = False) -> None:
+    def put(
+        self,
+        seq: int,
+        subscription: Subscription,
+        notes: Sequence[Notification],
+        publisher: Publisher,
+        *,
+        same_window: bool = False,
+    ) -> None:
         with self.registry.transaction() as db:
             put_gone(db, seq, [subscription.id])
             put_subscriptions(db, seq, [(subscription.id, json.dumps(to_record(subscription)))])
             if not same_window:
                 db.execute("DELETE FROM state WHERE name = ?", (subscription.id,))
             self._put_notes(db, notes)
+            _put_states(db, publisher)
             set_meta(db, seq=seq)
 
     def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int, notes: Sequence[Notification]) -> None:
@@ -84,8 +98,7 @@ class RegistryJournal(Journal):
             self._put_notes(db, notes)
             if self.hearing is not None:
                 put_taken(db, list(last.values()), notes, self.hearing)
-            states = [(name, body, crc_of(body)) for name, body in publisher.changed_state()]
-            db.executemany("INSERT OR REPLACE INTO state (name, body, crc) VALUES (?, ?, ?)", states)
+            _put_states(db, publisher)
             db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.gone_state()])
             set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)
 

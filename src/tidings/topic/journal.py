@@ -23,7 +23,15 @@ class Journal:
     def must_be_writable(self) -> None:
         """Raise if changes cannot be taken at all."""
 
-    def put(self, seq: int, subscription: Subscription, notes: Sequence[Notification], *, same_window: bool = False) -> None:
+    def put(
+        self,
+        seq: int,
+        subscription: Subscription,
+        notes: Sequence[Notification],
+        publisher: Publisher,
+        *,
+        same_window: bool = False,
+    ) -> None:
         """A subscription was set, of which these notifications are due; `same_window` if it goes on with the window it had."""
 
     def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int, notes: Sequence[Notification]) -> None:

@@ -90,7 +90,7 @@ class Subscribing(Changing):
             seq = self.store.next_seq
             with Committed(self) as change:
                 notes = change.watch(lambda publisher: publisher.register(subscription, now, replay))
-                self.journal.put(seq, subscription, notes)
+                self.journal.put(seq, subscription, notes, self.publisher)
                 self.store.put(seq, [subscription])
             return notes
 
@@ -219,6 +219,6 @@ class Subscribing(Changing):
         seq = self.store.next_seq
         with Committed(self) as change:
             notes = change.watch(lambda publisher: publisher.change(before, after, now))
-            self.journal.put(seq, after, notes, same_window=same_window(before, after))
+            self.journal.put(seq, after, notes, self.publisher, same_window=same_window(before, after))
             self.store.put(seq, [after])
         return notes

@@ -127,7 +127,8 @@ def _centres(terms: Terms) -> tuple[Float64, Float64]:
         finite = ends[np.isfinite(ends)]
         least, most = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
         first, last = lo[here].clip(least, most), hi[here].clip(least, most)
-        centre[here], width[here] = (first + last) / 2, (last - first) / max(most - least, 1e-300)
+        # Halves first: a sum or a difference of two finite ends need not be finite.
+        centre[here], width[here] = first / 2 + last / 2, (last / 2 - first / 2) / max(most / 2 - least / 2, 1e-300)
     return centre, width
 
 

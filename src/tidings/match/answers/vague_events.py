@@ -131,7 +131,7 @@ def match_rows(matches: Iterable[Match]) -> pa.Table:
 
 def has_vague_columns(schema: Schema, columns: pa.Schema) -> bool:
     """Whether a Number, Time or Category of a table is a struct: ranges, or values with weights."""
-    return any(name in schema.dimension and pa.types.is_struct(columns.field(name).type) for name in columns.names)
+    return any(column.name in schema.dimension and pa.types.is_struct(column.type) for column in columns)
 
 
 def unpublishable(event: Event) -> EventError:

@@ -139,9 +139,10 @@ def range_share(schema: Schema, clauses: ClauseColumns) -> Float64:
         ends = np.concatenate([lo[here], hi[here]])
         ends = ends[np.isfinite(ends)]
         if len(ends):
+            # Of halves: the difference of two finite ends need not be finite.
             low, high = float(ends.min()), float(ends.max())
-            width = np.clip(hi[here], low, high) - np.clip(lo[here], low, high)
-            through[here] = np.clip((width + 1e-9) / max(high - low, 1.0), 1e-6, 1.0)
+            half = np.clip(hi[here], low, high) / 2 - np.clip(lo[here], low, high) / 2
+            through[here] = np.clip((half + 5e-10) / max(high / 2 - low / 2, 0.5), 1e-6, 1.0)
     share = np.ones(len(clauses))
     bound = np.flatnonzero(np.diff(clauses.pred_start) > 0)
     if len(bound):

@@ -71,7 +71,8 @@ class EventReader:
             raise EventError(f"event {shown(source)} ({type(source).__name__}): an event is an object with named attributes")
         if "specversion" in source and "specversion" not in self._readers:
             return self._cloud_event(source)
-        if source.get("type") == "Feature" and ("type" not in self._readers or "geometry" in source):
+        kind = source.get("type")  # which need not be a text, and an array is not even comparable
+        if kind.__class__ is str and kind == "Feature" and ("type" not in self._readers or "geometry" in source):
             return self._feature(source)
         return self._plain(source, source.get(self.id_field))
 
@@ -129,7 +130,7 @@ class EventReader:
         return Event(self._id(event_id), values, time, expires, deleted)
 
     def _cloud_event(self, source: Mapping[str, Any]) -> Event:
-        if source["specversion"] != "1.0":
+        if str(source["specversion"]) != "1.0":
             raise EventError(f"specversion is {shown(source['specversion'])}: CloudEvents '1.0' is accepted")
         data = _base64_object(source["data_base64"]) if "data_base64" in source else source.get("data")
         data = {} if data is None else data
@@ -209,7 +210,7 @@ def _each(source: object) -> Iterator[object]:
     if isinstance(source, str):
         source = _parse_batch(source)
     if isinstance(source, Mapping):
-        if source.get("type") == "FeatureCollection" and isinstance(source.get("features"), list):
+        if str(source.get("type")) == "FeatureCollection" and isinstance(source.get("features"), list):
             return iter(source["features"])
         return iter((source,))
     if isinstance(source, Iterable):

@@ -199,7 +199,7 @@ def _geometry_box(name: str, geometry: Mapping[str, Any]) -> Box:
     while todo:
         part = todo.pop()
         if isinstance(part, Mapping):
-            inner = part.get("geometries" if part.get("type") == "GeometryCollection" else "coordinates")
+            inner = part.get("geometries" if str(part.get("type")) == "GeometryCollection" else "coordinates")
             if not isinstance(inner, list | tuple):
                 raise EventError(f"{name} is {shown(geometry)}: {PLACE_FORMS} is accepted")
             todo.append(inner)

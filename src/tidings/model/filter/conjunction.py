@@ -26,7 +26,8 @@ Span = tuple[float, float]
 
 def plain_filter(schema: Schema, source: Mapping[str, Any]) -> Clause | None:
     """The clause of a filter in CQL2 JSON that is plain from end to end and can match, without a parser; None for any other."""
-    if source.get("op") != "and" or len(source) != 2 or type(source.get("args")) is not list:
+    operator = source.get("op")
+    if type(operator) is not str or operator != "and" or len(source) != 2 or type(source.get("args")) is not list:
         return None
     leaves = source["args"]
     clauses, others = plain_part(schema, leaves)
@@ -73,7 +74,7 @@ def _parts(leaf: Node) -> tuple[Any, Any, Any]:
     """(attribute, operator, operands) of a predicate that begins with an attribute; no attribute for any other node."""
     args = leaf.get("args") if type(leaf) is dict else None
     if type(args) is list and args and type(args[0]) is dict and type(name := args[0].get("property")) is str:
-        return name, leaf.get("op"), args
+        return name, op if type(op := leaf.get("op")) is str else None, args
     return None, None, None
 
 

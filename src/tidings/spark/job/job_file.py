@@ -40,11 +40,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, shown
 from tidings.model.values.schema import Schema
 
 
@@ -112,6 +113,9 @@ class Job:
         return {"processingTime": text}
 
 
+TEXTS = ("options", "settings")
+"""Tables whose values Spark takes as texts."""
+_WORDS = {str: "a text", int: "a whole number", bool: "true or false", dict: "a table"}
 TABLES: dict[str, type] = {
     "topic": TopicTable,
     "events": Source,
@@ -127,10 +131,10 @@ TABLES: dict[str, type] = {
 def load_job(path: Path, changes: Sequence[str] = ()) -> Job:
     """The job of a TOML file, with `table.key=value` over it."""
     try:
-        spec = tomllib.loads(path.read_text())
+        spec = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise JobError(f"cannot read {path}: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise JobError(f"{path} is not TOML: {error}") from error
     for change in changes:
         set_value(spec, change)
@@ -144,6 +148,8 @@ def set_value(spec: dict[str, Any], change: str) -> None:
         raise JobError(f"--set {change!r}: table.key=value is accepted, as run.trigger=available-now or events.options.path=data")
     for key in keys[:-1]:
         spec = spec.setdefault(key, {})
+        if not isinstance(spec, dict):
+            raise JobError(f"--set {change!r}: {key} is {shown(spec)}, which is no table")
     spec[keys[-1]] = _typed(value.strip())
 
 
@@ -151,7 +157,7 @@ def _typed(text: str) -> Any:
     """A TOML value, or else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -171,17 +177,23 @@ def job_of(spec: Mapping[str, Any]) -> Job:
 
 
 def _table(name: str, kind: type, given: Any) -> Any:
-    known = {f.name: f for f in fields(kind)}
     if not isinstance(given, Mapping):
-        raise JobError(f"{name} is {given!r}: a table [{name}] is accepted")
-    for key in given:
+        raise JobError(f"{name} is {shown(given)}: a table [{name}] is accepted")
+    known, types = {f.name: f for f in fields(kind)}, get_type_hints(kind)
+    for key, value in given.items():
         if key not in known:
             raise JobError(f"{name}.{key} is unknown: [{name}] has {', '.join(known)}")
-    values = {
-        key: {k: str(v) for k, v in value.items()} if key in ("options", "settings") else value for key, value in given.items()
-    }
-    try:
-        return kind(**values)
-    except TypeError as error:
-        missing = [key for key, f in known.items() if key not in given and "required" in str(error)]
-        raise JobError(f"[{name}] needs {missing[0]}" if missing else f"[{name}]: {error}") from error
+        if not isinstance(value, _accepted(types[key])) or (isinstance(value, bool) and types[key] is not bool):
+            raise JobError(f"{name}.{key} is {shown(value)}: {_WORDS[_accepted(types[key])[0]]} is accepted")
+    missing = [key for key, f in known.items() if key not in given and f.default is MISSING and f.default_factory is MISSING]
+    if missing:
+        raise JobError(f"[{name}] needs {missing[0]}")
+    return kind(**{key: {k: str(v) for k, v in value.items()} if key in TEXTS else value for key, value in given.items()})
+
+
+def _accepted(annotation: Any) -> tuple[type, ...]:
+    """The types of a field: of `str | None` str, since TOML has no null; of `dict[str, str]` dict."""
+    parts = [
+        part for part in (get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)) if part is not NoneType
+    ]
+    return tuple(get_origin(part) or part for part in parts)
