@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from tidings.durable.hearing import records
 from tidings.durable.registry import REGISTRY, Registry
 from tidings.errors import EventError, OutboxError, shown
-from tidings.match.answers.results import Notification
+from tidings.match.answers.results import Notification, with_body
 from tidings.model.door.single_values import read_id
 
 UNNAMED = ""
@@ -186,5 +186,6 @@ def _waiting(number: int, id: str, body: str) -> Waiting:
 
 
 def _notification(body: str) -> Notification:
-    subscription, event, score, rank, why, at, *_ = json.loads(body)
-    return Notification(subscription, event, score, rank, why, datetime.fromisoformat(at))
+    subscription, event, score, rank, why, at, *rest = json.loads(body)
+    note = Notification(subscription, event, score, rank, why, datetime.fromisoformat(at))
+    return with_body(note, rest[1]) if len(rest) > 1 else note

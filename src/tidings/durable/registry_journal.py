@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -33,6 +34,13 @@ def chunk_body(table: pa.Table, since: int) -> pa.Buffer:
 def _put_states(db: sqlite3.Connection, publisher: Publisher) -> None:
     states = [(name, body, crc_of(body)) for name, body in publisher.changed_state()]
     db.executemany("INSERT OR REPLACE INTO state (name, body, crc) VALUES (?, ?, ?)", states)
+
+
+def _kept(told: list[Any], owner: str | None, body: Mapping[str, Any] | None) -> list[Any]:
+    """A notification as the outbox keeps it; owner and body only where there is one."""
+    if body is not None:
+        return [*told, owner, body]
+    return told if owner is None else [*told, owner]
 
 
 class RegistryJournal(Journal):
@@ -76,7 +84,7 @@ class RegistryJournal(Journal):
         suffix = f"-{secrets.token_hex(4)}" if self.keyed else ""
         owner = (lambda _: None) if self.hearing is None else self.hearing.owner_of
         fields = [(n, [*n[:5], n.at.isoformat()], owner(n.subscription)) for n in notes]
-        bodies = [(n.id + suffix, json.dumps(told if of is None else [*told, of])) for n, told, of in fields]
+        bodies = [(n.id + suffix, json.dumps(_kept(told, of, n.body))) for n, told, of in fields]
         due = [(id, body, crc_of(body)) for id, body in bodies]
         db.executemany("INSERT OR IGNORE INTO outbox (id, body, crc) VALUES (?, ?, ?)", due)
 

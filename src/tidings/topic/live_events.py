@@ -67,6 +67,15 @@ class LiveEvents:
     def __contains__(self, id: str) -> bool:
         return id in self._number
 
+    def get(self, id: str) -> Event | None:
+        number = self._number.get(id)
+        if number is None:
+            return None
+        chunk = self._chunk_of(number)
+        assert chunk is not None
+        (event,) = chunk.events(np.array([number - chunk.first]))
+        return event
+
     def __iter__(self) -> Iterator[Event]:
         for chunk in self._chunks:
             yield from chunk.events(chunk.living())

@@ -20,6 +20,7 @@ from tidings.model.columns.tables import subscription_at, subscriptions_from_arr
 from tidings.model.door.single_values import read_id, read_name
 from tidings.model.door.subscription import Subscription, known_id, make_subscription, read_k
 from tidings.rank.relevance import relevance_of
+from tidings.topic.bodies import with_bodies
 from tidings.topic.changing import Changing, Committed
 from tidings.topic.moving import changed_in_place, moved, placed_within
 from tidings.topic.publisher import same_window
@@ -56,12 +57,13 @@ class Subscribing(Changing):
         tags: Sequence[str] | None = None,
         within: Within | None = None,
         replay: bool = False,
+        bodies: bool = False,
         time: Any = None,
     ) -> list[Notification]:
         """Register or replace a subscription; `replay` gives the live events that match, a keyed topic gives its current list.
 
         `within` is ((x, y), r): the place must lie within r metres of the point (units of a plane), on top of the filter. `owner`
-        and `tags` say whose it is and what it is filed under (`subscriptions`).
+        and `tags` say whose it is and what it is filed under (`subscriptions`). With `bodies` what is told carries its event.
 
         >>> import tidings as td
         >>> deals = td.Topic("deals", {"price": td.Number()})
@@ -72,9 +74,11 @@ class Subscribing(Changing):
         """
         ranking = {"score": score, "weights": weights, "similarity": similarity, "k": k, "window": window, "by": by}
         rest = {"error": error, "expires": expires, "owner": owner, "tags": tags, "within": within}
-        return self.take({"id": id, "filter": filter, **ranking, **rest}, replay=replay, time=time)
+        return self.take({"id": id, "filter": filter, **ranking, **rest}, replay=replay, bodies=bodies, time=time)
 
-    def take(self, source: Mapping[str, Any], *, replay: bool = False, time: Any = None) -> list[Notification]:
+    def take(
+        self, source: Mapping[str, Any], *, replay: bool = False, bodies: bool = False, time: Any = None
+    ) -> list[Notification]:
         """The same for an object, as JSON has it: `{"id": "ann", "filter": "price < 500", "k": 5}`."""
         now = self._at(time)
         fields = dict(source)
@@ -90,6 +94,8 @@ class Subscribing(Changing):
             seq = self.store.next_seq
             with Committed(self) as change:
                 notes = change.watch(lambda publisher: publisher.register(subscription, now, replay))
+                if bodies:
+                    notes = [*with_bodies(self.schema, self.key, notes, None, self.publisher.events)]
                 self.journal.put(seq, subscription, notes, self.publisher)
                 self.store.put(seq, [subscription])
             return notes

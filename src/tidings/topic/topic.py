@@ -25,6 +25,7 @@ from tidings.model.door.subscription import read_k
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
 from tidings.model.values.times import check_ahead
+from tidings.topic.bodies import with_bodies
 from tidings.topic.changing import Committed
 from tidings.topic.publications import Publications, PublishedBatch, PublishedEvent
 from tidings.topic.stats import topic_stats
@@ -90,27 +91,38 @@ class Topic(Subscribing):
 
     # Publishing
 
-    def publish(self, event: Any, *, time: Any = None) -> Notifications:
-        """Take an event in: who is notified of it, and what the passing of time until then brought."""
+    def publish(self, event: Any, *, time: Any = None, bodies: bool = False) -> Notifications:
+        """Take an event in: who is notified of it, and what the passing of time until then brought.
+
+        With `bodies` every notification carries its event (`Notification.body`), here and in the outbox.
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> [note.body for note in deals.publish({"id": "e1", "price": 3}, time=1, bodies=True)]
+        [{'id': 'e1', 'price': 3.0}]
+        """
         read = self._read(event)
         if read.vague:
             raise unpublishable(read)
         with self._writing:
-            return self._publish(PublishedEvent(read, self._at(time), time is not None), time)
+            return self._publish(PublishedEvent(read, self._at(time), time is not None), time, bodies)
 
-    def publish_batch(self, events: Any, *, time: Any = None) -> Notifications:
+    def publish_batch(self, events: Any, *, time: Any = None, bodies: bool = False) -> Notifications:
         """Take many events in, in order, as one change; an event's own `time` is when it is published unless `time` says."""
         batch = self._batch(events)
         if isinstance(batch, list):
             raise unpublishable(next(event for event in batch if event.vague))
         with self._writing:
-            return self._publish(PublishedBatch(batch, self._at(time), time is not None), time)
+            return self._publish(PublishedBatch(batch, self._at(time), time is not None), time, bodies)
 
-    def advance(self, time: Any) -> Notifications:
+    def advance(self, time: Any, *, bodies: bool = False) -> Notifications:
         """Let time pass: promotions and expiries up to and including `time`."""
         now = self._at(time)
         with self._writing, Committed(self) as change:
             notes = change.do(lambda publisher: publisher.advance(now))
+            if bodies:
+                notes = with_bodies(self.schema, self.key, notes, None, self.publisher.events)
             self.journal.published(None, notes, self.publisher)
             return notes
 
@@ -127,11 +139,13 @@ class Topic(Subscribing):
             self.must_be_whole()
             return self.publisher.top(self.subscription(id), self._at(time))
 
-    def _publish(self, events: Publications, time: Any) -> Notifications:
+    def _publish(self, events: Publications, time: Any, bodies: bool) -> Notifications:
         if time is None and len(events):
             check_ahead(int(events.at.max()), self._at(None))
         with Committed(self) as change:
             notes = self._told(events, change) if self.key is None else change.do(lambda publisher: publisher.replace_all(events))
+            if bodies:
+                notes = with_bodies(self.schema, self.key, notes, events, self.publisher.events)
             self.journal.published(events, notes, self.publisher)
         return notes
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -165,7 +166,7 @@ BAD = [
     ({"place": (170, 0, -170, 1)}, "across the 180th meridian (xmin > xmax) is not accepted"),
     ({"place": (1, 2, 3)}, "place is (1, 2, 3): (x, y), (xmin, ymin, xmax, ymax)"),
     ({"place": {"x": 1}}, "place is {'x': 1}: (x, y)"),
-    ({"place": "POINT(1 2)"}, "place is 'POINT(1 2)': (x, y)"),
+    ({"place": "POINT(1 2"}, "place is 'POINT(1 2': (x, y)"),
     ({"place": {"type": "Point"}}, "place is {'type': 'Point'}: (x, y)"),
     ({"place": {"type": "Polygon", "coordinates": []}}, "a geometry has a position at least"),
     ({"place": {"type": "Point", "coordinates": [1]}}, "place has the position [1]"),
@@ -264,3 +265,14 @@ def test_forms_agree(source: dict[str, object]) -> None:
     assert read_event(SCHEMA, {"specversion": "1.0", "data": rest, **envelope}) == event
     assert read_event(SCHEMA, {"type": "Feature", "properties": {**source}}) == event
     assert event_from_record(SCHEMA, json.loads(json.dumps(event_to_record(event)))) == event
+
+
+@pytest.mark.parametrize("shapes", [False, True])
+@pytest.mark.parametrize(
+    "wkt", ["POINT (1 2)", "LINESTRING (0 0, 1 1, 2 0)", "POLYGON ((0 0, 2 0, 0 2, 0 0))", "MULTIPOINT (1 2, 3 4)"]
+)
+def test_a_geometry_is_the_same_in_every_form(wkt: str, shapes: bool) -> None:
+    schema = Schema({"place": Place(shapes=shapes)})
+    geometry = shapely.from_wkt(wkt)
+    forms = [wkt, geometry, json.loads(shapely.to_geojson(geometry)), *([shapely.to_wkb(geometry)] if shapes else [])]
+    assert len({read_event(schema, {"id": "e", "place": form}).values["place"] for form in forms}) == 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SEPARATOR = "\x1f"
@@ -35,6 +37,40 @@ class Notification(NamedTuple):
         """The same for the same notification, wherever and however often it is made: consumers can drop repeats by it."""
         text = SEPARATOR.join((self.subscription, self.event, self.why, self.at.isoformat()))
         return blake2b(text.encode(), digest_size=16).hexdigest()
+
+    @property
+    def body(self) -> Mapping[str, Any] | None:
+        """The event, as JSON carries it, if bodies were asked for; None of an object that is gone."""
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON can carry it.
+
+        >>> from datetime import UTC, datetime
+        >>> Notification("ann", "e1", 2.0, None, "matched", datetime(2026, 1, 31, tzinfo=UTC)).to_dict()["at"]
+        '2026-01-31T00:00:00+00:00'
+        """
+        said = {"id": self.id, **self._asdict(), "at": self.at.isoformat()}
+        return said if self.body is None else {**said, "body": dict(self.body)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+
+class _WithBody(Notification):
+    """It compares, hashes and unpacks as the same without a body."""
+
+    _body: Mapping[str, Any]
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        return self._body
+
+
+def with_body(note: Notification, body: Mapping[str, Any]) -> Notification:
+    made = _WithBody(*note)
+    made._body = body
+    return made
 
 
 def instant(microseconds: int) -> datetime:

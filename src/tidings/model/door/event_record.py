@@ -1,15 +1,18 @@
-"""Events as records that JSON can carry: how a durable topic's registry keeps them."""
+"""Events as JSON can carry them: records, as a durable topic's registry keeps them, and bodies, as users write them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import shapely
 
 from tidings.model.door.event import Event
-from tidings.model.values.outline import Outline, place_of
-from tidings.model.values.schema import Place, Schema
+from tidings.model.values.outline import Outline, geometry_of, place_of
+from tidings.model.values.schema import Attribute, Date, Place, Schema, Time
+from tidings.model.values.times import EPOCH
 
 
 def event_to_record(event: Event) -> dict[str, Any]:
@@ -28,6 +31,30 @@ def event_from_record(schema: Schema, record: Mapping[str, Any]) -> Event:
         elif isinstance(value, dict):
             values[name] = place_of(shapely.from_wkb(value["wkb"]))
     return Event(record["id"], values, record["time"], record["expires"], record.get("deleted", False))
+
+
+def event_body(schema: Schema, event: Event, key: str | None = None) -> dict[str, Any]:
+    """The event in the forms that users write, so that it reads back as itself: instants and days as texts, a point as two numbers,
+    a shape as GeoJSON, words as a list."""
+    body: dict[str, Any] = {"id" if key is None else key: event.id}
+    body |= {name: _written(schema[name], value) for name, value in event.values.items()}
+    body |= {name: _instant(at) for name, at in (("time", event.time), ("expires", event.expires)) if at is not None}
+    return body
+
+
+def _written(attribute: Attribute, value: Any) -> Any:
+    if isinstance(attribute, Time | Date):
+        text = _instant(value)
+        return text[:10] if isinstance(attribute, Date) else text
+    if isinstance(value, Outline):
+        return json.loads(shapely.to_geojson(geometry_of(value)))
+    if isinstance(attribute, Place):
+        return list(value[:2] if value[:2] == value[2:] else value)
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
+def _instant(microseconds: int | float) -> str:
+    return (EPOCH + timedelta(microseconds=int(microseconds))).isoformat()
 
 
 def _plain_value(value: Any) -> Any:

@@ -23,7 +23,7 @@ from tidings.model.values.text import tokenize
 from tidings.model.values.times import parse_date, parse_time
 from tidings.model.values.vague import read_vague
 
-PLACE_FORMS = "(x, y), (xmin, ymin, xmax, ymax), the same as an object with these names, or a GeoJSON geometry"
+PLACE_FORMS = "(x, y), (xmin, ymin, xmax, ymax), the same as an object with these names, or a geometry (GeoJSON, WKT, shapely)"
 _ROUNDING = 1e-9
 _LARGEST = sys.float_info.max
 
@@ -137,6 +137,8 @@ def read_place(name: str, value: Any, plane: bool, shapes: bool = False) -> Box:
             x, y = read_number(f"{name}.x", x), read_number(f"{name}.y", y)
         box = (x, y, x, y)
     else:
+        if isinstance(value, str | shapely.Geometry):
+            value = _geojson(name, value)
         given = isinstance(value, bytes) or (isinstance(value, Mapping) and "type" in value)
         box = _shape(name, value, plane) if shapes and given else _other_box(name, value)
         if box[0] > box[2] or box[1] > box[3]:
@@ -146,6 +148,16 @@ def read_place(name: str, value: Any, plane: bool, shapes: bool = False) -> Box:
             f"{name} is {shown(value)}: longitude from -180 to 180 and latitude from -90 to 90 are accepted, in this order"
         )
     return box
+
+
+def _geojson(name: str, value: str | shapely.Geometry) -> dict[str, Any]:
+    """A geometry that came as WKT or from shapely."""
+    try:
+        geometry = shapely.from_wkt(value) if isinstance(value, str) else value
+    except shapely.errors.ShapelyError as error:
+        raise EventError(f"{name} is {shown(value)}: {PLACE_FORMS} is accepted ({str(error).strip()})") from None
+    written: dict[str, Any] = shapely.geometry.mapping(geometry)
+    return written
 
 
 def _shape(name: str, value: Any, plane: bool) -> Box:
