@@ -9,7 +9,7 @@ import pytest
 
 import tidings as td
 from tests.hostile import hostile, ordinary
-from tests.oracle.windows import BEGINNING, Published, WindowsOracle
+from tests.oracle.windows import Published, WindowsOracle
 from tidings.boards.boards import Boards
 from tidings.topic import publisher, undo
 from tidings.topic.live_events import LiveEvents
@@ -237,5 +237,9 @@ def test_a_failed_change_of_objects_is_undone(place, monkeypatch):
 
 
 def test_the_clock_of_nothing_is_the_beginning():
-    assert Topic("t", SCHEMA).publisher.clock_at([-5, -7]).tolist() == [-5, -5]
-    assert BEGINNING < -7
+    topic = Topic("t", SCHEMA)
+    assert topic.publisher.clock is None
+    topic.publish({"price": 1}, time=-7)
+    assert topic.publisher.clock == -7_000_000
+    topic.publish_batch([{"price": 1}, {"price": 2}], time=-8)
+    assert topic.publisher.clock == -7_000_000

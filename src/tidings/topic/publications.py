@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidings.match.store.hits import Hits
+from tidings.match.answers.notifications import MATCHED, Part
+from tidings.match.answers.ordering import ROW, match_table
+from tidings.match.store.hits import Found, Hits
 from tidings.match.store.reader import Reader
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch
@@ -37,11 +39,15 @@ class Publications(Protocol):
     def events(self) -> list[Event]:
         """As objects."""
 
-    def hits(self, reader: Reader, clock: NDArray[np.int64]) -> Hits:
-        """Who hears of them, when the clock shows that, but for those that are nothing but an ideal point."""
+    def hits(self, reader: Reader, clock: int) -> Hits:
+        """Who hears of them, when the clock shows that before the first (it does not go back), but for those that are nothing but
+        an ideal point."""
 
-    def join(self, live: LiveEvents) -> None:
-        """Put them among the live ones."""
+    def plain(self, hits: Hits) -> tuple[NDArray[np.integer], Part] | None:
+        """Matches of subscriptions without a list, by id within an event, and the rows of their events."""
+
+    def join(self, live: LiveEvents, first: int) -> None:
+        """Put them among the live ones, as the publications from `first` on."""
 
 
 class PublishedBatch:
@@ -64,11 +70,20 @@ class PublishedBatch:
     def events(self) -> list[Event]:
         return self.batch.some_events(np.arange(len(self.batch)))
 
-    def hits(self, reader: Reader, clock: NDArray[np.int64]) -> Hits:
-        return reader.match(self.batch, at=clock, near=False)
+    def hits(self, reader: Reader, clock: int) -> Hits:
+        return reader.match(self.batch, at=np.maximum.accumulate(np.maximum(self.at, clock)), near=False)
 
-    def join(self, live: LiveEvents) -> None:
+    def plain(self, hits: Hits) -> tuple[NDArray[np.integer], Part] | None:
+        if not hits:
+            return None
+        table = match_table(self.ids, hits, None)
+        row, subscription, event, score = (table[name].combine_chunks() for name in (ROW, "subscription", "event", "score"))
+        row = row.to_numpy()
+        return row, Part(subscription, event, score.to_numpy(), None, MATCHED, self.at[row])
+
+    def join(self, live: LiveEvents, first: int) -> None:
         live.put_batch(self.batch)
+        live.note(self.ids.to_pylist(), self.at.tolist(), first)
 
 
 class PublishedEvent:
@@ -93,8 +108,33 @@ class PublishedEvent:
     def events(self) -> list[Event]:
         return [self.event]
 
-    def hits(self, reader: Reader, clock: NDArray[np.int64]) -> Hits:
-        return reader.match_one(self.event.values, int(clock[0]), near=False)
+    def hits(self, reader: Reader, clock: int) -> Hits:
+        return reader.match_one(self.event.values, max(int(self.at[0]), clock), near=False)
 
-    def join(self, live: LiveEvents) -> None:
+    def plain(self, hits: Hits) -> tuple[NDArray[np.integer], Part] | None:
+        if not hits:
+            return None
+        names: HitNames | list[str] = HitNames(hits[0])
+        score = hits[0].score
+        if len(hits) > 1:
+            pairs = sorted(pair for found in hits for pair in zip(HitNames(found).texts(), found.score.tolist(), strict=True))
+            names, score = [name for name, _ in pairs], np.array([score for _, score in pairs])
+        n = len(score)
+        return np.zeros(n, np.int64), Part(names, [self.event.id] * n, score, None, MATCHED, self.at.repeat(n))
+
+    def join(self, live: LiveEvents, first: int) -> None:
         live.put(self.event)
+        live.note([self.event.id], [int(self.at[0])], first)
+
+
+class HitNames:
+    """Who was found, as names when somebody asks: a source gives the same answer for as long as it is kept."""
+
+    def __init__(self, found: Found) -> None:
+        self._source, self._ordinal = found.source, found.ordinal
+
+    def array(self) -> pa.StringArray:
+        return self._source.ids(self._ordinal)
+
+    def texts(self) -> list[str]:
+        return self._source.names(self._ordinal)

@@ -20,14 +20,12 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidings.boards.boards import Boards
 from tidings.boards.changes import Changes
 from tidings.errors import StorageWarning
-from tidings.match.answers.notifications import ENTERED, MATCHED, PROMOTED, Notifications, Part
-from tidings.match.answers.ordering import ROW, match_table
+from tidings.match.answers.notifications import ENTERED, PROMOTED, Notifications, Part
 from tidings.match.answers.results import Match, Notification, instant
 from tidings.match.store.hits import Hits
 from tidings.model.door.event import Event
@@ -126,13 +124,16 @@ class Publisher:
             return Notifications([])
         before = self.windows.publications
         plain, ranked = parted(hits)
-        start, slot, relevance = self.ranked.concerned(self.windows, ranked, events)
-        told = self.windows.publish_batch(events.ids, events.at, events.expires, start, slot, relevance)
-        near = self.near.publish(events.ids, events.at, events.expires, events.column)
-        events.join(self.events)
-        self.events.note(events.ids if isinstance(events.ids, list) else events.ids.to_pylist(), events.at.tolist(), before + 1)
+        told = []
+        if ranked or len(self.windows):
+            concerned = self.ranked.concerned(self.windows, ranked, events)
+            told.append(self.windows.publish_batch(events.ids, events.at, events.expires, *concerned))
+        else:
+            self.windows.pass_by(events.at)
+        told += self.near.publish(events.ids, events.at, events.expires, events.column)
+        events.join(self.events, before + 1)
         self.events.expire(int(self.windows.memory.meter[CLOCK]))
-        return self._hearing(in_order(plain_part(plain, events, before + 1), [told, *near]))
+        return self._hearing(in_order(events.plain(plain), before + 1, told))
 
     def published(self, events: Iterable[Event]) -> list[tuple[Event, tuple[int, int]]]:
         """Those of the events that are live, with when they were published."""
@@ -202,10 +203,6 @@ class Publisher:
         self.windows.activate(s.id, s.k, s.window, s.since, s.error)
         self._expires_at(s.id, s.expires)
 
-    def clock_at(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What the clock shows when each of these events is published: it does not go back."""
-        return np.maximum.accumulate(np.maximum(at, BEGINNING if self.clock is None else self.clock))
-
     def replace_all(self, events: Publications) -> Notifications:
         """Objects of a keyed topic: those of one instant are one change of the boards."""
         notes: list[Notification] = []
@@ -229,7 +226,7 @@ class Publisher:
 
     def advance(self, time: int) -> Notifications:
         """What happens by itself up to and including `time`: promotions, and objects that expire."""
-        told = in_order(None, [self.windows.advance(time), *self.near.advance(time)])
+        told = in_order(None, 0, [self.windows.advance(time), *self.near.advance(time)])
         if self.boards is None:
             self.events.expire(time)
             return self._hearing(told)
@@ -305,20 +302,6 @@ def same_window(before: Subscription, after: Subscription) -> bool:
     return a.k == b.k and a.window == b.window and a.by == b.by and a.error == b.error and a.since == b.since
 
 
-def plain_part(hits: Hits, events: Publications, first: int) -> tuple[NDArray[np.int64], Part] | None:
-    """Matches of subscriptions without a list, by id within an event, and the numbers of their publications."""
-    if not hits:
-        return None
-    if isinstance(events.ids, list):
-        found = sorted(pair for found in hits for pair in zip(found.source.names(found.ordinal), found.score.tolist(), strict=True))
-        n, score = len(found), np.array([score for _, score in found])
-        return np.full(n, first), Part([id for id, _ in found], events.ids * n, score, None, MATCHED, events.at.repeat(n))
-    table = match_table(events.ids, hits, None)
-    row, subscription, event, score = (table[name].combine_chunks() for name in (ROW, "subscription", "event", "score"))
-    row, score = row.to_numpy(), score.to_numpy()
-    return row + np.int64(first), Part(subscription, event, score, None, MATCHED, events.at[row])
-
-
 def told_part(entries: Entries) -> Part:
     """Names are looked up at once: a slot may have another owner when somebody asks."""
     names = entries.names
@@ -327,22 +310,25 @@ def told_part(entries: Entries) -> Part:
     return Part(subscription, entries.ids, entries.relevance, entries.rank, why, entries.at)
 
 
-def in_order(plain: tuple[NDArray[np.int64], Part] | None, told: Sequence[Entries]) -> Notifications:
+def in_order(plain: tuple[NDArray[np.integer], Part] | None, first: int, told: Sequence[Entries]) -> Notifications:
     """By how much had been published, then by time: of what a publication brings, plain matches first.
 
-    A plain match comes with the number of its publication, and is older than all that happens after it.
+    A plain match comes with the row of its event, the rows being the publications from `first` on, and is older than all that
+    happens after it.
     """
     told = [entries for entries in told if len(entries)]
     parts = [told_part(entries) for entries in told]
-    if plain is None and len(parts) == 1:
-        return Notifications(parts)
     if plain is None:
-        plain = np.empty(0, np.int64), Part([], pa.array([], pa.string()), np.empty(0), None, MATCHED, np.empty(0, np.int64))
-    if not told:
-        return Notifications([plain[1]])
-    numbers = np.concatenate([plain[0], *(entries.number for entries in told)])
-    times = np.concatenate([np.full(len(plain[0]), BEGINNING), *(entries.at for entries in told)])
-    return Notifications([plain[1], *parts], np.lexsort((times, numbers)))
+        numbers, times = [], []
+    else:
+        row, part = plain
+        parts.insert(0, part)
+        numbers, times = [row + np.int64(first)], [np.full(len(row), BEGINNING)]
+    if len(parts) < 2:
+        return Notifications(parts)
+    numbers += [entries.number for entries in told]
+    times += [entries.at for entries in told]
+    return Notifications(parts, np.lexsort((np.concatenate(times), np.concatenate(numbers))))
 
 
 def _read(body: str) -> Any:

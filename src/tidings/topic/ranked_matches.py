@@ -73,23 +73,36 @@ class RankedMatches:
         """The lists that each event concerns; windows begin that have not yet."""
         if not hits:
             return Concerned(np.zeros(len(events) + 1, np.int64), NO_ROWS, np.empty(0))
-        batch = _Batch(self, events)
-        judged = [self._counted(found, batch.relevances(found)) for found in hits]
-        event = np.concatenate([np.empty(0, np.int32), *(found.event for found in hits)])
-        slot = np.concatenate([np.empty(0, np.int32), *(self._slots_of(windows, found.source, found.ordinal) for found in hits)])
-        relevance = np.concatenate([np.empty(0), *judged])
-        kept = np.isfinite(relevance)
-        event, slot, relevance = event[kept], slot[kept], relevance[kept]
-        if len(hits) > 1:
+        batch = None if len(events) == 1 else _Batch(self, events)
+        parts = []
+        for found in hits:
+            slot = self._slots_of(windows, found.source, found.ordinal)
+            relevance = self._of_one(found, events) if batch is None else batch.relevances(found)
+            finite = np.isfinite(relevance)
+            if not finite.all():
+                self.failures.update(found.source.names(found.ordinal[~finite]))
+                found, slot, relevance = found.where(finite), slot[finite], relevance[finite]
+            parts.append((found.event, slot, relevance))
+        event, slot, relevance = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        if batch is None:
+            return Concerned(np.array((0, len(slot))), slot, relevance)
+        if len(parts) > 1:
             order = np.argsort(event, kind="stable")
             event, slot, relevance = event[order], slot[order], relevance[order]
         return Concerned(np.searchsorted(event, np.arange(len(events) + 1)), slot, relevance)
 
-    def _counted(self, found: Found, relevance: Floats) -> Floats:
-        finite = np.isfinite(relevance)
-        if not finite.all():
-            self.failures.update(found.source.names(found.ordinal[~finite]))
-        return relevance
+    def _of_one(self, found: Found, events: Publications) -> Floats:
+        """As `_Batch.relevances`, where there is one event and columns do not pay."""
+        by = found.source.by(found.ordinal)
+        if by is None:
+            return found.score
+        code, text = by
+        values, at, known = events.values(0), int(events.at[0]), dict[int, float]()
+        for number in code.tolist():
+            if number != NO_TEXT and number not in known:
+                value = self.compiled(text(number))[0](values, at)
+                known[number] = np.nan if value is None else value
+        return np.array([known.get(number, own) for number, own in zip(code.tolist(), found.score.tolist(), strict=True)])
 
     def compiled(self, text: str) -> tuple[Relevance, ColumnRelevance | None]:
         if text not in self._compiled:
@@ -102,9 +115,9 @@ class RankedMatches:
         if not isinstance(source, LiveSegment):
             distinct, place = np.unique(ordinal, return_inverse=True)
             return looked_up(windows, source, distinct, self._begun)[place]
-        if source.segment not in self._slots:
-            self._slots[source.segment] = np.full(len(source.segment), NO_SLOT, np.int32)
-        known = self._slots[source.segment]
+        known = self._slots.get(source.segment)
+        if known is None:
+            known = self._slots[source.segment] = np.full(len(source.segment), NO_SLOT, np.int32)
         slots = known[ordinal]
         if slots.min(initial=0) < 0:
             fresh = np.unique(ordinal[slots < 0])

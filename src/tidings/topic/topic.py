@@ -17,7 +17,6 @@ from tidings.match.answers.ordering import match_list, match_table
 from tidings.match.answers.relaxed import relaxed_list, relaxed_table
 from tidings.match.answers.results import Match
 from tidings.match.answers.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
-from tidings.match.store.reader import EventList
 from tidings.model.columns.arrays import EventColumns, encode_events
 from tidings.model.columns.tables import EventBatch, batch_of, events_from_arrow, events_to_arrow
 from tidings.model.door.event import Event, read_events
@@ -30,6 +29,7 @@ from tidings.topic.changing import Committed
 from tidings.topic.publications import Publications, PublishedBatch, PublishedEvent
 from tidings.topic.stats import topic_stats
 from tidings.topic.subscribing import Subscribing
+from tidings.windows.memory import CLOCK
 
 FEW = 4
 """Up to so many events, that are no table, are asked about one by one: the first column costs more."""
@@ -55,10 +55,7 @@ class Topic(Subscribing):
             return (vague_relaxed if read.vague else relaxed_list)(self.store.packed_reader(), read, k, relaxed, now)
         if read.vague:
             return vague_list(self.store.packed_reader(), read, k, now)
-        reader = self.store.reader()
-        if k is None:
-            return match_list(read.id, reader.match_one(read.values, now))
-        return match_list(read.id, reader.match(EventList(self.schema, [read]), k, at=now), k)
+        return match_list(read.id, self.store.reader().match_one(read.values, now, k), k)
 
     def match_batch(
         self, events: Any, k: int | None = None, *, relaxed: bool = False, aggregate: str = "sum", time: Any = None
@@ -151,7 +148,7 @@ class Topic(Subscribing):
 
     def _told(self, events: Publications, change: Committed) -> Notifications:
         """Who is notified of each event, once the publisher has taken it in."""
-        hits = events.hits(self.store.reader(len(events)), self.publisher.clock_at(events.at))
+        hits = events.hits(self.store.reader(len(events)), int(self.publisher.windows.memory.meter[CLOCK]))
         return change.do(lambda publisher: publisher.publish(events, hits))
 
     # The rest

@@ -38,7 +38,9 @@ from tidings.model.filter.clause import Box
 
 
 def readonly(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view of the plain array, whatever memory is under it."""
+    """A read-only view of the plain array, whatever memory is under it; itself if it is one."""
+    if type(array) is np.ndarray and not array.flags.writeable and array.flags.c_contiguous:
+        return array
     view = np.ascontiguousarray(array).view(np.ndarray)
     view.flags.writeable = False
     return view

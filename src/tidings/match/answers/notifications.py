@@ -44,7 +44,7 @@ class Texts(Protocol):
 class Part(NamedTuple):
     """Notifications of one kind. `rank` is 0 for none, `why` a place in WHY, `at` in microseconds."""
 
-    subscription: list[str] | pa.StringArray
+    subscription: Texts | list[str] | pa.StringArray
     event: Texts | list[str] | pa.StringArray
     score: NDArray[np.float64]
     rank: NDArray[np.int64] | None

@@ -26,6 +26,8 @@ def match_list(id: str, hits: Hits, k: int | None = None) -> list[Match]:
     matches: list[Match] = []
     for found in hits:
         matches += map(_match, zip(repeat(id), found.source.names(found.ordinal), found.score.tolist(), strict=False))
+    if len(hits) == 1 and (k is None or hits[0].best):
+        return matches
     return ordered(matches, k)
 
 

@@ -43,10 +43,14 @@ class Terms(NamedTuple):
 
 
 class Source(Protocol):
-    """`expiry`, `ranked` and `by` are None where nobody expires, has a list of his own or a relevance.
+    """`expiry`, `ranked` and `by` are None where nobody expires, has a list of his own or a relevance; `given` says that no score
+    depends on the event, so all are finite.
 
     `by` numbers the texts, NO_TEXT for none, and gives the text of a number.
     """
+
+    @property
+    def given(self) -> bool: ...
 
     def ids(self, ordinal: NDArray[np.integer]) -> pa.StringArray: ...
 
@@ -106,6 +110,8 @@ def living(source: Source, pairs: Pairs, at: int | NDArray[np.int64]) -> Pairs:
 def scored(source: Source, pairs: Pairs, values: ValuesOf, failures: Failures, best: bool = False) -> Found:
     """With their scores. A score that is not finite is no answer: such a match is left out, and counted."""
     found = Found(source, *pairs, source.scores(*pairs, values), best)
+    if source.given:
+        return found
     finite = np.isfinite(found.score)
     if finite.all():
         return found

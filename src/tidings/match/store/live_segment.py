@@ -90,6 +90,10 @@ class LiveSegment:
     def topk(self, events: EventColumns, k: int, seq: int) -> Pairs:
         return self.segment.topk(events, k, self.died, seq - self.segment.born)
 
+    @property
+    def given(self) -> bool:
+        return not self.segment.formulas
+
     def ids(self, ordinal: NDArray[np.integer]) -> pa.StringArray:
         return self.segment.names.strings.take(pa.array(ordinal))
 

@@ -113,21 +113,26 @@ class MemtableReader:
     def match_one(
         self, event: EventColumns, values: Values, near: bool = True, failures: Failures | None = None
     ) -> NDArray[np.int32]:
-        """The ordinals that one event matches, each once, in any order."""
+        """The ordinals that one event matches, each once, by id."""
         if self.count <= TINY:
             died = self.columns.died[: self.count].tolist()
-            candidates = [row for row in range(self.count) if died[row] > self.seq]
-            rows = [row for row in candidates if self._asked(row, values, failures)]
+            candidates = np.array([row for row in range(self.count) if died[row] > self.seq], np.intp)
+            asked = self.columns.flags[candidates] | np.uint8(MORE)
         else:
-            candidates = self.scan_one(event, 0).tolist()
-            rows = [row for row in candidates if self._holds(row, values, failures)]
-        self._work.add(len(candidates), len(rows))
+            candidates = self.scan_one(event, 0)
+            asked = self.columns.flags[candidates]
         if not near:
-            rows = [row for row in rows if not self.columns.flags[row] & NEAR]
-        return np.unique(self.columns.first[rows]) if len(rows) > 1 else self.columns.first[rows]
-
-    def _holds(self, row: int, values: Values, failures: Failures | None) -> bool:
-        return not self.columns.flags[row] & MORE or self._asked(row, values, failures)
+            candidates, asked = candidates[asked & NEAR == 0], asked[asked & NEAR == 0]
+        rows = candidates
+        if (asked & MORE).any():
+            more = zip(candidates.tolist(), (asked & MORE).tolist(), strict=True)
+            rows = np.array([row for row, to_ask in more if not to_ask or self._asked(row, values, failures)], np.intp)
+        self._work.add(len(candidates), len(rows))
+        ordinal = self.columns.first[rows]
+        if len(rows) < 2:
+            return ordinal
+        by_id = sorted(set(ordinal.tolist()), key=lambda row: self.owner[row].id)
+        return np.array(by_id, np.int32)
 
     def _asked(self, row: int, values: Values, failures: Failures | None) -> bool:
         """What the clause itself says."""
@@ -183,6 +188,8 @@ class MemtableReader:
         given = set(self.scan_one(events, 0).tolist())
         died = self.columns.died[: self.count].tolist()
         return tuple(row in given for row in range(self.count) if self.owner[row].id == id and died[row] > self.seq)
+
+    given = False
 
     def ids(self, ordinal: NDArray[np.integer]) -> pa.StringArray:
         return pa.array(self.names(ordinal), pa.string())

@@ -177,7 +177,7 @@ class Stabbing:
 
     def best(self, live: LiveSegment, question: Question) -> Pairs:
         segment = live.segment
-        value = np.ascontiguousarray(question.events.value[:, self.dimension])
+        value = question.events.value[:, self.dimension].copy()
         rows = np.full((len(value), question.k), -1, np.int64)
         if self._names:
             attributes = question.events.value[:, [segment.schema.dimension[name] for name in self._names]]

@@ -12,15 +12,14 @@ score. `answers.ordering` puts the hits in order.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.index.packed.packing import as_events, readonly
-from tidings.index.packed.record import Events
+from tidings.index.packed.packing import as_events
 from tidings.match.store.event_statistics import Statistics
 from tidings.match.store.hits import Failures, Found, Hits, Pairs, Source, ValuesOf, living, scored
 from tidings.match.store.live_segment import LiveSegment
@@ -83,17 +82,12 @@ class EventList:
 
 
 class SingleEvent(threading.local):
-    """Each thread's arrays for one event at a time, and the read-only views of them that kernels take, made once."""
+    """Each thread's arrays for one event at a time."""
 
     def __init__(self, schema: Schema, vocabularies: Vocabularies) -> None:
         self.schema = schema
         self.vocabularies = vocabularies
         self.encode = EventEncoder(schema, vocabularies)
-        self._fixed = as_events(self.encode({}))
-
-    def events(self, columns: EventColumns) -> Events:
-        fixed = self._fixed
-        return Events(fixed.value, fixed.box, fixed.word_start, readonly(columns.word)) if len(columns.word) else fixed
 
 
 class Reader:
@@ -131,17 +125,25 @@ class Reader:
         found += self.by_similarity(events, values, at)
         return found
 
-    def match_one(self, values: Values, at: int, near: bool = True) -> Hits:
-        """Every match of a single event, the short way; `near` as in `match`."""
+    def match_one(self, values: Values, at: int, k: int | None = None, *, near: bool = True) -> Hits:
+        """The same of a single event, the short way, without those in which nobody matched."""
         columns = self._single.encode(values)
-        events, seq = self._single.events(columns), self.snapshot.seq
+        events, seq = as_events(columns), self.snapshot.seq
         found: list[Found] = []
         for live in self.snapshot.segments:
-            found += _one(live, live.match_one(events, values, seq, near, self.failures), values, at, self.failures)
+            if k is not None:
+                found.append(self._in_segment(live, columns, lambda _: values, k, at, near))
+            else:
+                self._one(found, live, live.match_one(events, values, seq, near, self.failures), values, at)
         if self.memtable is not None:
-            fresh = self.memtable.match_one(columns, values, near, self.failures)
-            found += _one(self.memtable, fresh, values, at, self.failures)
-        return [*found, *self.by_similarity(columns, lambda _: values, at)] if self.similar else found
+            self._one(found, self.memtable, self.memtable.match_one(columns, values, near, self.failures), values, at)
+        if self.similar:
+            found += self.by_similarity(columns, lambda _: values, at)
+        return found
+
+    def _one(self, found: list[Found], source: Source, ordinal: NDArray[np.int32], values: Values, at: int) -> None:
+        if len(ordinal):
+            found.append(_judged(source, (np.zeros(len(ordinal), np.int32), ordinal), lambda _: values, at, self.failures))
 
     def by_similarity(self, events: EventColumns, values: ValuesOf, at: int | NDArray[np.int64]) -> Iterator[Found]:
         """Those alone that go by similarity."""
@@ -180,12 +182,6 @@ def _judged(
     source: Source, pairs: Pairs, values: ValuesOf, at: int | NDArray[np.int64], failures: Failures, best: bool = False
 ) -> Found:
     return scored(source, living(source, pairs, at), values, failures, best)
-
-
-def _one(source: Source, ordinal: NDArray[np.int32], values: Values, at: int, failures: Failures) -> Iterable[Found]:
-    """The same for one event, nothing if nobody matched."""
-    if len(ordinal):
-        yield _judged(source, (np.zeros(len(ordinal), np.int32), ordinal), lambda _: values, at, failures)
 
 
 def live_subscriptions(snapshot: Snapshot, which: str) -> Iterator[Subscription]:

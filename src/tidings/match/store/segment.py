@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from tidings._jit import kernel
 from tidings.index.packed.clauses import PackedClauses
+from tidings.index.packed.packing import readonly
 from tidings.index.packed.protocol import Home
 from tidings.index.packed.record import Events
 from tidings.match.store.array_files import read_arrays, write_arrays
@@ -106,7 +107,7 @@ class Segment:
     @cached_property
     def score(self) -> NDArray[np.float64]:
         """Static score by ordinal."""
-        return column_of(self.table, "score", 1.0)
+        return readonly(column_of(self.table, "score", 1.0))
 
     @cached_property
     def scored(self) -> bool:
@@ -251,7 +252,7 @@ class Segment:
 
     @cached_property
     def _tie(self) -> NDArray[np.int64]:
-        return np.arange(len(self))
+        return readonly(np.arange(len(self)))
 
     def match_one(
         self,

@@ -59,6 +59,8 @@ class Part:
         event, ordinal, scores = zip(*found, strict=True) if found else ((), (), ())
         return Found(self, np.array(event, np.int32), np.array(ordinal, np.int32), np.array(scores, np.float64))
 
+    given = True
+
     def ids(self, ordinal: NDArray[np.integer]) -> pa.StringArray:
         return pa.array(self.names(ordinal), pa.string())
 

@@ -248,12 +248,15 @@ class EventEncoder:
     """Encodes one event at a time, into arrays that the next call overwrites. Nothing is added to the vocabularies."""
 
     def __init__(self, schema: Schema, vocabularies: Vocabularies) -> None:
-        self.value = np.empty((1, len(schema.ranges) + 2))
-        self.box = np.empty((1, 4))
-        # A memoryview writes a cell at a third of an array's cost.
-        self._cell: Any = self.value.reshape(-1).data
-        self._corner: Any = self.box.reshape(-1).data
-        self._word_start = np.zeros(2, np.int64)
+        self._value = np.empty((1, len(schema.ranges) + 2))
+        box, word_start = np.empty((1, 4)), np.zeros(2, np.int64)
+        # A memoryview writes a cell at a third of an array's cost. Kernels take arrays that nobody writes to: these views.
+        self._cell: Any = self._value.reshape(-1).data
+        self._corner: Any = box.reshape(-1).data
+        self._words_end: Any = word_start[1:].data
+        self.value, self._box, self._word_start = self._value.view(), box.view(), word_start.view()
+        for view in (self.value, self._box, self._word_start):
+            view.flags.writeable = False
         self._numbers = {name: dim for name, dim in schema.dimension.items() if name not in vocabularies.categories}
         self._categories = {name: (schema.dimension[name], vocabulary) for name, vocabulary in vocabularies.categories.items()}
         self._words = vocabularies.words
@@ -261,7 +264,7 @@ class EventEncoder:
         self._presence = len(schema.ranges)
 
     def __call__(self, values: Values) -> EventColumns:
-        self.value.fill(math.nan)
+        self._value.fill(math.nan)
         cell, numbers = self._cell, self._numbers
         box, word = MISSING_BOX, _NO_WORD
         for name, value in values.items():
@@ -277,8 +280,8 @@ class EventEncoder:
                 word = np.array(sorted(code for code in self._words.codes(value) if code >= 0), np.int32)
         corner = self._corner
         corner[0], corner[1], corner[2], corner[3] = box
-        self._word_start[1] = len(word)
-        return EventColumns(self.value, self.box, self._word_start, word)
+        self._words_end[0] = len(word)
+        return EventColumns(self.value, self._box, self._word_start, word)
 
 
 _NO_WORD = np.empty(0, np.int32)

@@ -93,7 +93,7 @@ class IdealPoints:
     ) -> list[Entries]:
         """Of each group; `column` gives an attribute of all events, NaN where it is missing."""
         told = [group.windows.publish_batch(ids, at, expires, group.points(column)) for group in self._groups.values()]
-        last = int(at.max())
+        last = int(at[0]) if len(at) == 1 else int(at.max())
         self._clock = last if self._clock is None else max(self._clock, last)
         self._published += len(ids)
         return told
