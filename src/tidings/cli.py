@@ -88,13 +88,24 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8080,
     open: Annotated[bool, typer.Option("--open", help="Let everybody in without a key; on loopback only.")] = False,
+    body: Annotated[int, typer.Option(help="Most bytes of a request.")] = 64 * 2**20,
+    backlog: Annotated[int, typer.Option(help="Notifications that a topic keeps for those who are behind.")] = 1_000_000,
+    allow: Annotated[list[str] | None, typer.Option(help="A host in a private range that sinks may reach.")] = None,
+    jwt_issuer: Annotated[str | None, typer.Option(help="Identity provider whose tokens are accepted.")] = None,
+    jwt_audience: Annotated[str | None, typer.Option(help="The audience that its tokens must name.")] = None,
+    jwt_jwks: Annotated[str | None, typer.Option(help="Its keys: a file or a URL.")] = None,
 ) -> None:
     """Serve the topics of a folder over HTTP."""
     need_server()
+    from tidings.serve.access.tokens import Provider
     from tidings.serve.run.server import serve as serve_folder
     from tidings.serve.settings import Settings
 
-    serve_folder(Settings(folder, open=open), host, port)
+    given = (jwt_issuer, jwt_audience, jwt_jwks)
+    if any(given) and not all(given):
+        raise TidingsError("a provider of tokens has --jwt-issuer, --jwt-audience and --jwt-jwks: all three are needed")
+    provider = Provider(jwt_issuer, jwt_audience, jwt_jwks) if jwt_issuer and jwt_audience and jwt_jwks else None
+    serve_folder(Settings(folder, open, body, backlog, allow=tuple(allow or ()), provider=provider), host, port)
 
 
 def main() -> None:

@@ -14,12 +14,16 @@ from tidings.durable.opening import open_topic
 from tidings.durable.registry import REGISTRY
 from tidings.errors import shown
 from tidings.model.values.schema import Schema
+from tidings.serve.access.callers import EVERYBODY, Caller
+from tidings.serve.access.keys import Keys
+from tidings.serve.access.meters import Meters
 from tidings.serve.access.prices import Door
+from tidings.serve.access.tokens import Tokens
 from tidings.serve.hearing.consumers import Consumers
 from tidings.serve.hearing.tail import Tail
 from tidings.serve.hosting.hosted_topic import HostedTopic, TopicSettings
 from tidings.serve.hosting.ledger import Ledger
-from tidings.serve.refusals import Conflict, NotFound, NotReady, Unacceptable
+from tidings.serve.refusals import Conflict, NotFound, NotReady, Unacceptable, Unauthorized
 from tidings.serve.settings import Settings
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -32,7 +36,9 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.ledger = Ledger(settings.folder)
-        self.door = Door()
+        self.keys, self.meters, self.door = Keys(self.ledger), Meters(), Door()
+        self.tokens = None if settings.provider is None else Tokens(settings.provider)
+        self._renewing: asyncio.Task[None] | None = None
         self.consumers = Consumers(self.ledger)
         self.topics: dict[str, HostedTopic] = {}
         self.tails: dict[str, Tail] = {}
@@ -65,6 +71,25 @@ class Service:
             await asyncio.sleep(BEAT)
             for tail in self.tails.values():
                 tail.wake_all()
+
+    def caller(self, authorization: str | None) -> Caller:
+        """Who calls, by what stands in the header `Authorization`."""
+        if authorization is None:
+            if self.settings.open:
+                return EVERYBODY
+            raise Unauthorized("no key was given: send it as `Authorization: Bearer td_...`")
+        kind, _, text = authorization.partition(" ")
+        text = text.strip()
+        if kind.lower() != "bearer" or not text:
+            raise Unauthorized("the header Authorization is not understood: `Bearer` and a key is accepted")
+        known = self.keys.caller(text)
+        if known is not None:
+            return known
+        if self.tokens is None or text.count(".") != 2:
+            raise Unauthorized("the key is not known: it was withdrawn, or never made here")
+        if not self.tokens.knows(text) and (self._renewing is None or self._renewing.done()):
+            self._renewing = asyncio.create_task(asyncio.to_thread(self.tokens.renew))
+        return self.tokens.caller(text)
 
     def topic(self, name: str) -> HostedTopic:
         found = self.topics.get(name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidings.serve.access.tokens import Provider
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -17,4 +19,4 @@ class Settings:
     backlog: int = 1_000_000
     remembered: int = 1_000_000
     allow: tuple[str, ...] = ()
-    jwt: str | None = None
+    provider: Provider | None = None

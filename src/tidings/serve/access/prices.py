@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidings.model.filter.compile import compile_filter
 from tidings.serve.access.callers import Caller
 from tidings.serve.hosting.hosted_topic import HostedTopic
 from tidings.serve.refusals import TooLarge, TooMany
@@ -20,8 +21,8 @@ PAIR = re.compile(r"-?\d[\d.eE+-]*\s+-?\d[\d.eE+-]*\s*[,)]")
 class Door:
     """Refuses what a caller's quotas do not allow, with the price."""
 
-    def price(self, hosted: HostedTopic, caller: Caller, filter: Any, fields: Mapping[str, Any], *, new: bool) -> None:
-        quotas = caller.quotas
+    def price(self, hosted: HostedTopic, caller: Caller, fields: Mapping[str, Any], *, new: bool) -> None:
+        quotas, filter = caller.quotas, fields.get("filter")
         if new:
             self._room(hosted, caller, 1)
         k = fields.get("k")
@@ -32,8 +33,6 @@ class Door:
             if price > quotas.vertices:
                 raise TooLarge(f"the filter's shapes have {price} corners: this key may use {quotas.vertices}", price=price)
         if quotas.clauses is not None and filter is not None:
-            from tidings.model.filter.compile import compile_filter
-
             price = len(compile_filter(hosted.topic.schema, filter))
             if price > quotas.clauses:
                 raise TooLarge(f"the filter has {price} clauses: this key may use {quotas.clauses}", price=price)
@@ -42,7 +41,7 @@ class Door:
         self._room(hosted, caller, len(table))
         if any(q is not None for q in (caller.quotas.k, caller.quotas.clauses, caller.quotas.vertices)):
             for row in table.select([name for name in ("filter", "k") if name in table.column_names]).to_pylist():
-                self.price(hosted, caller, row.get("filter"), row, new=False)
+                self.price(hosted, caller, row, new=False)
 
     def _room(self, hosted: HostedTopic, caller: Caller, more: int) -> None:
         most = caller.quotas.subscriptions

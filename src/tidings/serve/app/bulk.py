@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from tidings.errors import BulkError, EventError, SubscriptionError, shown
 from tidings.model.door.event import parse_json
+from tidings.model.door.subscription import known_id
 from tidings.serve.access.callers import ADMIN, OWNER, Caller
 from tidings.serve.app.answers import ARROW, JSON, NDJSON, json_answer
 from tidings.serve.app.bodies import body_of, form_of, object_of, table_of
@@ -74,7 +75,7 @@ def note_owners(hosted: HostedTopic, table: pa.Table, refused: set[int]) -> None
     owners = table["owner"].to_pylist() if "owner" in table.column_names else [None] * len(ids)
     for row, (id, owner) in enumerate(zip(ids, owners, strict=True)):
         if row not in refused:
-            hosted.owners.set(str(id), owner)
+            hosted.owners.set(known_id(id), owner)
 
 
 def owned(caller: Caller, table: pa.Table) -> pa.Table:
@@ -94,7 +95,7 @@ def must_be_free(hosted: HostedTopic, caller: Caller, table: pa.Table) -> None:
     mine = caller.changes()
     if mine is None or "id" not in table.column_names:
         return
-    ids = [str(id) for id in table["id"].to_pylist() if id is not None]
+    ids = [known_id(id) for id in table["id"].to_pylist() if isinstance(id, str | int) and id != ""]
     for id in hosted.topic.store.existing(pa.array(ids, pa.string())):
         if hosted.owners(id) != mine:
             raise Conflict(f"subscription id {id!r} is taken: choose another; nothing was applied")
@@ -149,18 +150,17 @@ def column_of(name: str, values: list[Any]) -> pa.Array:
 )
 async def unsubscribe(topic: str, request: Request) -> Response:
     caller = caller_of(request, ADMIN, OWNER)
-    hosted, service = topic_of(request), service_of(request)
+    hosted = topic_of(request)
     content = await object_of(request, bytes_of(request, caller))
     ids, mine = content.get("ids"), caller.changes()
     if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids) or set(content) != {"ids"}:
         raise Unacceptable(f"the body is {shown(content)}: an object with ids, a list of strings, is accepted")
 
     def change() -> int:
-        his = [id for id in ids if mine is None or hosted.owners(id) == mine]
+        his = [id for id in map(known_id, ids) if mine is None or hosted.owners(id) == mine]
         removed = hosted.topic.unsubscribe_many(his)
         for id in his:
             hosted.owners.set(id, None)
-            service.ledger.tag(hosted.folder.name, id, [])
         return removed
 
     return json_answer({"removed": await hosted.change(change)})

@@ -17,10 +17,10 @@ from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.vague_events import unpublishable
 from tidings.model.door.event import Event, parse_json
 from tidings.serve.access.callers import PUBLISH, READ
-from tidings.serve.app.answers import ARROW, NDJSON, json_answer, notification_json, rows_answer
+from tidings.serve.app.answers import ARROW, json_answer, notification_json, rows_answer
 from tidings.serve.app.bodies import EVENT_FORMS, SMALL, body_of, events_of, form_of, table_of
 from tidings.serve.app.documents import TIME, body, gives, parameters
-from tidings.serve.app.requests import bytes_of, caller_of, flag, instant, text, topic_of
+from tidings.serve.app.requests import bytes_of, caller_of, flag, instant, service_of, text, topic_of
 from tidings.serve.hosting.hosted_topic import HostedTopic
 from tidings.serve.hosting.plain_json import rows_json
 from tidings.serve.hosting.writing import Taken
@@ -62,9 +62,11 @@ async def publish(topic: str, request: Request) -> Response:
     at, asked, again = instant(request), flag(request, "notifications"), flag(request, "again")
     if form == ARROW:
         table = await hosted.ask(lambda: table_of(content))
+        service_of(request).meters.events(caller, len(table))
         answer, notes = await hosted.change(lambda: publish_table(hosted, table, at, again))
     else:
         events = await read(hosted, request, form, content)
+        service_of(request).meters.events(caller, len(events))
         if not (asked or again or at is not None):
             return taken_answer(await hosted.publish(events))
         answer, notes = await hosted.change(lambda: publish_alone(hosted, events, at, again))
@@ -76,9 +78,9 @@ async def publish(topic: str, request: Request) -> Response:
 
 async def read(hosted: HostedTopic, request: Request, form: str, content: bytes) -> list[Event]:
     """The events of a body; a long one is read aside."""
-    read = (lambda: publishable(hosted, events_of(hosted, request, form, content))) if form else None
-    assert read is not None
-    return read() if len(content) <= SMALL else await hosted.ask(read)
+    if len(content) <= SMALL:
+        return publishable(hosted, events_of(hosted, request, form, content))
+    return await hosted.ask(lambda: publishable(hosted, events_of(hosted, request, form, content)))
 
 
 def publishable(hosted: HostedTopic, events: list[Event]) -> list[Event]:
@@ -147,6 +149,3 @@ async def search(topic: str, request: Request) -> Response:
     found = await hosted.ask(lambda: hosted.topic.search(asked, time=at))
     rows = [] if found.num_rows == 0 else await hosted.ask(lambda: rows_json(hosted.topic.schema, found, hosted.topic.key))
     return rows_answer(request, "events", rows, found)
-
-
-FORMS_OF_MANY = (NDJSON, ARROW)

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from tidings import __version__
-from tidings.serve.app import bulk, events, notifications, problems, questions, running, subscriptions, topics
+from tidings.serve.app import bulk, events, keys, notifications, problems, questions, running, subscriptions, topics
 from tidings.serve.app.documents import PROBLEMS
 from tidings.serve.service import Service
 from tidings.serve.settings import Settings
 
-ROUTERS = (topics, subscriptions, bulk, events, questions, notifications, running)
+ROUTERS = (topics, subscriptions, bulk, events, questions, notifications, keys, running)
 
 
 def make_app(settings: Settings) -> FastAPI:

@@ -77,7 +77,7 @@ async def hear(topic: str, request: Request) -> Response:
     else:
         selection = selection_of(request, caller, hosted, text(request, "subscription"), text(request, "owner"))
     if EVENT_STREAM in request.headers.get("accept", ""):
-        return EventStream(tail, selection, after)
+        return EventStream(tail, selection, after, service.meters.stream(caller))
     limit, wait = whole(request, "limit", 1000, 1, 10_000), whole(request, "wait", 0, most=LONGEST_WAIT)
     page = await waited_page(tail, selection, after or 0, limit, wait)
     if wanted(request) == NDJSON:

@@ -7,9 +7,9 @@ from typing import Any
 from starlette.requests import Request
 
 from tidings.errors import shown
-from tidings.serve.access.callers import EVERYBODY, Caller
+from tidings.serve.access.callers import Caller
 from tidings.serve.hosting.hosted_topic import HostedTopic
-from tidings.serve.refusals import Unacceptable, Unauthorized
+from tidings.serve.refusals import Unacceptable
 from tidings.serve.service import Service
 
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no", "")
@@ -26,9 +26,7 @@ def topic_of(request: Request) -> HostedTopic:
 
 def caller_of(request: Request, *scopes: str) -> Caller:
     """Who calls, which must have one of the scopes."""
-    if not service_of(request).settings.open:
-        raise Unauthorized("no key was given")
-    caller = EVERYBODY
+    caller = service_of(request).caller(request.headers.get("authorization"))
     caller.must(*scopes)
     return caller
 

@@ -12,20 +12,19 @@ from starlette.responses import Response
 
 from tidings.errors import NeverMatchesWarning, shown
 from tidings.match.answers.results import Notification
+from tidings.model.door.subscription import known_id
 from tidings.serve.access.callers import ADMIN, OWNER, READ, Caller
 from tidings.serve.app.answers import JSON, json_answer, match_json, notification_json, rows_answer
 from tidings.serve.app.bodies import object_of
 from tidings.serve.app.documents import TIME, body, gives, parameters
 from tidings.serve.app.requests import bytes_of, caller_of, flag, instant, service_of, text, topic_of, whole
 from tidings.serve.hosting.hosted_topic import HostedTopic
-from tidings.serve.hosting.owners import page_of_all
 from tidings.serve.hosting.plain_json import subscription_json
 from tidings.serve.refusals import Conflict, Forbidden, Unacceptable
 
 Result = TypeVar("Result")
 router = APIRouter(tags=["subscriptions"])
 ADDRESS = "/topics/{topic}/subscriptions/{id}"
-MOST_TAGS, LONGEST_TAG = 32, 100
 NEVER_MATCHES = "its filter can never match"
 FIELDS: dict[str, Any] = {
     "filter": {"type": ["string", "object", "null"], "description": "CQL2, text or JSON; every event without it."},
@@ -38,12 +37,10 @@ FIELDS: dict[str, Any] = {
     "expires": {"type": ["string", "number", "null"]},
     "owner": {"type": ["string", "null"]},
     "error": {"type": ["number", "null"]},
-    "tags": {"type": "array", "items": {"type": "string"}},
+    "tags": {"type": ["array", "null"], "items": {"type": "string"}},
+    "within": {"type": ["array", "null"], "description": "[[x, y], metres]: the place must lie so near."},
 }
-SUBSCRIPTION: dict[str, Any] = {
-    "type": "object",
-    "properties": FIELDS | {"within": {"type": ["array", "null"], "description": "[[x, y], metres]: the place must lie so near."}},
-}
+SUBSCRIPTION: dict[str, Any] = {"type": "object", "properties": FIELDS}
 ANSWER: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -61,16 +58,6 @@ def quietly(call: Callable[[], Result]) -> Result:
         return call()
 
 
-def tags_of(content: dict[str, Any]) -> list[str] | None:
-    tags = content.pop("tags", None)
-    if tags is None:
-        return None
-    fits = isinstance(tags, list) and all(isinstance(tag, str) and 0 < len(tag) <= LONGEST_TAG for tag in tags)
-    if not fits or len(tags) > MOST_TAGS:
-        raise Unacceptable(f"tags is {shown(tags)}: up to {MOST_TAGS} strings of 1 to {LONGEST_TAG} characters are accepted")
-    return sorted(set(tags))
-
-
 def owned(caller: Caller, content: dict[str, Any]) -> None:
     """An owner's subscriptions are his own, whatever he says."""
     mine = caller.changes()
@@ -82,7 +69,7 @@ def owned(caller: Caller, content: dict[str, Any]) -> None:
 
 def may_replace(hosted: HostedTopic, caller: Caller, id: str) -> bool:
     """Whether the id is there; an owner may not take another's."""
-    there = hosted.topic.store.get(id)
+    there = hosted.topic.store.get(known_id(id))
     mine = caller.changes()
     if there is not None and mine is not None and there.owner != mine:
         raise Conflict(f"subscription id {id!r} is taken: choose another")
@@ -100,32 +87,27 @@ async def put(topic: str, id: str, request: Request) -> Response:
     caller = caller_of(request, ADMIN, OWNER)
     hosted, service = topic_of(request), service_of(request)
     content = await object_of(request, bytes_of(request, caller))
-    tags, within, filter = tags_of(content) or [], content.pop("within", None), content.pop("filter", None)
-    if "id" in content and content.pop("id") != id:
-        raise Unacceptable(f"id is {shown(content.get('id'))}: the address says {id!r}")
-    if "clauses" in content or "since" in content:
-        raise Unacceptable("clauses and since are said by the service, not to it: give a filter")
+    if content.setdefault("id", id) != id:
+        raise Unacceptable(f"id is {shown(content['id'])}: the address says {id!r}")
     owned(caller, content)
     at, replay = instant(request), flag(request, "replay")
 
     def change() -> tuple[bool, list[Notification], list[str]]:
         there = may_replace(hosted, caller, id)
-        service.door.price(hosted, caller, filter, content, new=not there)
-        before = hosted.owners(id)
-        hosted.owners.set(id, content.get("owner"))
-        try:
-            said = {**content, "id": id, "filter": filter, "within": within}
-            notes = quietly(lambda: hosted.topic.take(said, replay=replay, time=at))
-        except BaseException:
-            hosted.owners.set(id, before)
-            raise
-        made = hosted.subscription(id)
-        hosted.owners.set(made.id, made.owner)
-        service.ledger.tag(hosted.folder.name, made.id, tags)
-        return there, notes, [] if made.clauses else [NEVER_MATCHES]
+        service.door.price(hosted, caller, content, new=not there)
+        with hosted.owners.changing(known_id(id), content.get("owner")):
+            notes = quietly(lambda: hosted.topic.take(content, replay=replay, time=at))
+        return there, notes, warnings_of(hosted, id)
 
     there, notes, warned = await hosted.change(change)
     return json_answer(changed(id, notes, warned), 200 if there else 201)
+
+
+def warnings_of(hosted: HostedTopic, id: str) -> list[str]:
+    """Of one that was just set; its owner is noted as it was read."""
+    made = hosted.subscription(id)
+    hosted.owners.set(made.id, made.owner)
+    return [] if made.clauses else [NEVER_MATCHES]
 
 
 def changed(id: str, notes: list[Notification], warned: list[str]) -> dict[str, Any]:
@@ -133,48 +115,33 @@ def changed(id: str, notes: list[Notification], warned: list[str]) -> dict[str, 
     return said | {"warnings": warned} if warned else said
 
 
-@router.get(ADDRESS, responses=gives("Its fields, tags among them."), summary="Read a subscription")
+@router.get(ADDRESS, responses=gives("Its fields."), summary="Read a subscription")
 async def get(topic: str, id: str, request: Request) -> Response:
     caller = caller_of(request, READ, OWNER)
-    hosted, service = topic_of(request), service_of(request)
-
-    def answer() -> dict[str, Any]:
-        found = hosted.subscription(id, caller.owns())
-        return subscription_json(found) | {"tags": service.ledger.tags(hosted.folder.name, found.id)}
-
-    return json_answer(await hosted.ask(answer))
+    hosted = topic_of(request)
+    return json_answer(await hosted.ask(lambda: subscription_json(hosted.subscription(id, caller.owns()))))
 
 
 @router.patch(
     ADDRESS,
     responses=gives("It was changed.", ANSWER),
-    openapi_extra={"parameters": parameters(**TIME)} | body(JSON, schema={"type": "object", "properties": FIELDS}),
+    openapi_extra={"parameters": parameters(**TIME)} | body(JSON, schema=SUBSCRIPTION),
     summary="Change some fields of a subscription; null puts one back to its default",
 )
 async def patch(topic: str, id: str, request: Request) -> Response:
     caller = caller_of(request, ADMIN, OWNER)
     hosted, service = topic_of(request), service_of(request)
     content = await object_of(request, bytes_of(request, caller))
-    tags, at = tags_of(content), instant(request)
+    at = instant(request)
     if "owner" in content:
         owned(caller, content)
 
     def change() -> tuple[list[Notification], list[str]]:
         found = hosted.subscription(id, caller.changes())
-        service.door.price(hosted, caller, content.get("filter"), content, new=False)
-        before = hosted.owners(found.id)
-        if "owner" in content:
-            hosted.owners.set(found.id, content["owner"])
-        try:
-            notes = quietly(lambda: hosted.topic.change(id, content, time=at)) if content else []
-        except BaseException:
-            hosted.owners.set(found.id, before)
-            raise
-        made = hosted.subscription(id)
-        hosted.owners.set(made.id, made.owner)
-        if tags is not None:
-            service.ledger.tag(hosted.folder.name, made.id, tags)
-        return notes, [] if made.clauses else [NEVER_MATCHES]
+        service.door.price(hosted, caller, content, new=False)
+        with hosted.owners.changing(found.id, content.get("owner", found.owner)):
+            notes = quietly(lambda: hosted.topic.change(found.id, content, time=at))
+        return notes, warnings_of(hosted, found.id)
 
     notes, warned = await hosted.change(change)
     return json_answer(changed(id, notes, warned))
@@ -183,13 +150,12 @@ async def patch(topic: str, id: str, request: Request) -> Response:
 @router.delete(ADDRESS, status_code=204, response_class=Response, summary="Unsubscribe")
 async def delete(topic: str, id: str, request: Request) -> Response:
     caller = caller_of(request, ADMIN, OWNER)
-    hosted, service = topic_of(request), service_of(request)
+    hosted = topic_of(request)
 
     def change() -> None:
         found = hosted.subscription(id, caller.changes())
         hosted.topic.unsubscribe(found.id)
         hosted.owners.set(found.id, None)
-        service.ledger.tag(hosted.folder.name, found.id, [])
 
     await hosted.change(change)
     return Response(status_code=204)
@@ -244,20 +210,13 @@ async def top(topic: str, id: str, request: Request) -> Response:
 )
 async def listed(topic: str, request: Request) -> Response:
     caller = caller_of(request, READ, OWNER)
-    hosted, service = topic_of(request), service_of(request)
+    hosted = topic_of(request)
     owner = caller.owns() or text(request, "owner")
-    tag, after, limit = text(request, "tag"), text(request, "cursor") or "", whole(request, "limit", 100, 1, 1000)
+    tag, after, limit = text(request, "tag"), text(request, "cursor"), whole(request, "limit", 100, 1, 1000)
 
     def page() -> dict[str, Any]:
-        if tag is not None:
-            tagged = service.ledger.tagged(hosted.folder.name, tag, after)
-            ids = [id for id in tagged if owner is None or hosted.owners(id) == owner][: limit + 1]
-        elif owner is not None:
-            ids = hosted.owners.page(owner, after, limit + 1)
-        else:
-            ids = page_of_all(hosted.topic.store, after, limit + 1)
-        found = [(id, hosted.topic.store.get(id)) for id in ids[:limit]]
-        rows = [subscription_json(s) | {"tags": service.ledger.tags(hosted.folder.name, id)} for id, s in found if s is not None]
-        return {"subscriptions": rows, "cursor": ids[limit - 1] if len(ids) > limit else None}
+        found = hosted.topic.subscriptions(owner=owner, tag=tag, after=after or None, limit=limit + 1)
+        cursor = found[limit - 1].id if len(found) > limit else None
+        return {"subscriptions": [subscription_json(subscription) for subscription in found[:limit]], "cursor": cursor}
 
     return json_answer(await hosted.ask(page))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, ExitStack
 
 import orjson
 from starlette.responses import Response
@@ -60,8 +61,11 @@ class EventStream(Response):
 
     media_type = EVENT_STREAM
 
-    def __init__(self, tail: Tail, selection: Selection, after: int | None) -> None:
+    def __init__(self, tail: Tail, selection: Selection, after: int | None, counted: AbstractContextManager[None]) -> None:
+        """It counts as open within `counted`, which may refuse it."""
         super().__init__(status_code=200)
+        self._open = ExitStack()
+        self._open.enter_context(counted)
         self._tail, self._selection, self._after = tail, selection, after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,5 +85,6 @@ class EventStream(Response):
                 await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
+            self._open.close()
             watching.cancel()
             self._tail.leave(listener)

@@ -3,7 +3,6 @@
 | table      | a row is                                                                         |
 |------------|----------------------------------------------------------------------------------|
 | `setting`  | a topic's settings: retention                                                     |
-| `tag`      | a tag of a subscription                                                           |
 | `consumer` | a named reader of notifications: what it hears, and how far it has acknowledged   |
 | `sink`     | where notifications are sent: kind, settings, secrets, state, how far it is       |
 | `letter`   | a notification that a sink did not take, until it is sent again or forgotten      |
@@ -29,8 +28,6 @@ LEDGER = "service.sqlite"
 FORMAT = 1
 TABLES = """
 CREATE TABLE IF NOT EXISTS setting (topic TEXT, name TEXT, value TEXT NOT NULL, PRIMARY KEY (topic, name)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS tag (topic TEXT, tag TEXT, subscription TEXT, PRIMARY KEY (topic, tag, subscription)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS tag_subscription ON tag (topic, subscription);
 CREATE TABLE IF NOT EXISTS consumer (
     topic TEXT, name TEXT, subscription TEXT, owner TEXT, cursor INTEGER NOT NULL, PRIMARY KEY (topic, name)
 ) WITHOUT ROWID;
@@ -86,7 +83,10 @@ class Ledger:
             except sqlite3.Error as error:
                 raise StorageError(f"the ledger {self.path} cannot be read: {error}") from error
 
-    # Settings and tags
+    def version(self) -> int:
+        """Another number whenever another process has committed something."""
+        [(number,)] = self.read("PRAGMA data_version")
+        return int(number)
 
     def settings(self, topic: str) -> dict[str, Any]:
         return {name: json.loads(value) for name, value in self.read("SELECT name, value FROM setting WHERE topic = ?", topic)}
@@ -96,25 +96,9 @@ class Ledger:
             rows = [(topic, name, json.dumps(value)) for name, value in values.items()]
             db.executemany("INSERT OR REPLACE INTO setting VALUES (?, ?, ?)", rows)
 
-    def tags(self, topic: str, subscription: str) -> list[str]:
-        query = "SELECT tag FROM tag WHERE topic = ? AND subscription = ? ORDER BY tag"
-        return [tag for (tag,) in self.read(query, topic, subscription)]
-
-    def tag(self, topic: str, subscription: str, tags: list[str]) -> None:
-        """Its tags are these and no others."""
-        if tags or self.tags(topic, subscription):
-            with self.change() as db:
-                db.execute("DELETE FROM tag WHERE topic = ? AND subscription = ?", (topic, subscription))
-                db.executemany("INSERT OR IGNORE INTO tag VALUES (?, ?, ?)", [(topic, tag, subscription) for tag in tags])
-
-    def tagged(self, topic: str, tag: str, after: str) -> list[str]:
-        """Who has the tag, from above `after` on, in order."""
-        query = "SELECT subscription FROM tag WHERE topic = ? AND tag = ? AND subscription > ? ORDER BY subscription"
-        return [id for (id,) in self.read(query, topic, tag, after)]
-
     def forget(self, topic: str) -> None:
         with self.change() as db:
-            for table in ("setting", "tag", "consumer", "sink", "letter"):
+            for table in ("setting", "consumer", "sink", "letter"):
                 db.execute(f"DELETE FROM {table} WHERE topic = ?", (topic,))
 
     def close(self) -> None:

@@ -1,15 +1,14 @@
-"""Whose subscriptions they are: by id for every notification that is told, by owner for who lists his own.
+"""Whose subscriptions they are: asked for every notification that is told, and how many one has.
 
 Held in memory beside the topic, of owned subscriptions only; read from the topic's columns when it is opened.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,7 +18,7 @@ from tidings.match.store.store import Store
 class Owners:
     def __init__(self) -> None:
         self._owner: dict[str, str] = {}
-        self._ids: defaultdict[str, set[str]] = defaultdict(set)
+        self._count: Counter[str] = Counter()
 
     @classmethod
     def of(cls, store: Store) -> Owners:
@@ -42,30 +41,25 @@ class Owners:
     def set(self, id: str, owner: str | None) -> None:
         before = self._owner.pop(id, None)
         if before is not None:
-            self._ids[before].discard(id)
-            if not self._ids[before]:
-                del self._ids[before]
+            self._count[before] -= 1
         if owner is not None:
             self._owner[id] = owner
-            self._ids[owner].add(id)
+            self._count[owner] += 1
 
     def set_many(self, ids: Iterable[str], owners: Iterable[str | None]) -> None:
         for id, owner in zip(ids, owners, strict=True):
             self.set(id, owner)
 
+    @contextmanager
+    def changing(self, id: str, owner: object) -> Iterator[None]:
+        """What the change tells is told to the new owner; if it fails, all is as before."""
+        before = self(id)
+        self.set(id, owner if isinstance(owner, str) else None)
+        try:
+            yield
+        except BaseException:
+            self.set(id, before)
+            raise
+
     def count(self, owner: str) -> int:
-        return len(self._ids.get(owner, ()))
-
-    def page(self, owner: str, after: str, limit: int) -> list[str]:
-        """His ids above `after`, in order."""
-        return heapq.nsmallest(limit, (id for id in self._ids.get(owner, ()) if id > after))
-
-
-def page_of_all(store: Store, after: str, limit: int) -> list[str]:
-    """The ids of a topic above `after`, in order."""
-    with store.lock:
-        found = [id for id in store.memtable.subscriptions if id > after]
-        for live in store.snapshot.segments:
-            ids = live.ids(np.asarray(live.live(store.snapshot.seq)))
-            found += heapq.nsmallest(limit, ids.filter(pc.greater(ids, after)).to_pylist())
-    return heapq.nsmallest(limit, found)
+        return self._count[owner]

@@ -8,7 +8,9 @@ import socket
 import uvicorn
 
 from tidings.errors import TidingsError
+from tidings.serve.access.keys import Keys
 from tidings.serve.app.factory import make_app
+from tidings.serve.hosting.ledger import Ledger
 from tidings.serve.settings import Settings
 
 GRACE = 30
@@ -51,12 +53,26 @@ def server_of(settings: Settings) -> Server:
     return Server(config)
 
 
+def first_key(settings: Settings) -> None:
+    """A service that nobody could use yet gets a key, which is shown this once."""
+    ledger = Ledger(settings.folder)
+    try:
+        keys = Keys(ledger)
+        if not keys.all() and settings.provider is None:
+            _, text = keys.make({"name": "first", "scopes": ["admin"]})
+            print(f"tidings made a first key, of scope admin, which is not shown again: {text}", flush=True)
+    finally:
+        ledger.close()
+
+
 def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8080) -> None:
     """Serve until told to stop."""
     if settings.open and not is_loopback(host):
         raise TidingsError(
             f"--open lets everybody in, and {host} is not loopback: make keys with `tidings keys`, or listen on 127.0.0.1"
         )
+    if not settings.open:
+        first_key(settings)
     sock = listening(host, port)
     bound, number = sock.getsockname()[:2]
     print(f"tidings serves {settings.folder} on http://{bound}:{number} (OpenAPI at /docs)", flush=True)
