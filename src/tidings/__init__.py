@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from tidings import errors
-from tidings.durable.opening import open_topic as open
+from tidings.durable.places import open, pull
 from tidings.match.answers.results import Match, Notification
 from tidings.model.values.schema import Bool, Category, Date, Number, Place, Schema, Time, Words
 from tidings.model.values.vague import Between, Uncertain
@@ -27,4 +27,5 @@ __all__ = [
     "__version__",
     "errors",
     "open",
+    "pull",
 ]

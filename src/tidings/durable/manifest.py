@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time as wall_clock
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.durable.leases import held_in
 from tidings.errors import StorageError
 from tidings.match.store.array_files import private, read_arrays, sum_of, sync_folder, write_arrays
 from tidings.match.store.live_segment import LiveSegment
@@ -35,8 +35,6 @@ READABLE = (1, 2, 3)
 """Format 1 has no `sums`; segments of format 2 have no tags, and not the text of filters."""
 KEPT = 8
 NEWEST = "manifest.json"
-PINS = "pins"
-PIN_DAYS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ def last_number(folder: Path) -> int:
 
 def _drop_unused(folder: Path) -> None:
     numbered = sorted(folder.glob("manifest-*.json"))
-    kept = {*numbered[-KEPT:], *(folder / f"manifest-{number:08d}.json" for number in pinned(folder))}
+    kept = {*numbered[-KEPT:], *(folder / f"manifest-{number:08d}.json" for number in held_in(folder))}
     used = set()
     for path in numbered:
         try:
@@ -129,20 +127,6 @@ def _drop_unused(folder: Path) -> None:
     for path in (folder / "segments").iterdir():
         if f"segments/{path.name}" not in used:
             path.unlink()
-
-
-def pinned(folder: Path) -> set[int]:
-    """Manifests that a streaming query has pinned (`folder/pins/query/batch.json`) within the last PIN_DAYS."""
-    oldest = wall_clock.time() - PIN_DAYS * 86_400
-    found = set()
-    for pin in folder.glob(f"{PINS}/*/*.json"):
-        try:
-            if pin.stat().st_mtime > oldest:
-                found.add(int(json.loads(pin.read_text())["manifest"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            # A pin that is gone meanwhile, or that a crash left empty, holds nothing.
-            continue
-    return found
 
 
 def save_live(path: Path, segment: LiveSegment, seq: int) -> None:

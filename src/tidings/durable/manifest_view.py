@@ -1,14 +1,12 @@
 """A topic's subscriptions as one manifest has them: for those who only match. Needs the folder, not the registry; takes no lock.
 
-`View.open(folder, number)` maps the segments of manifest `number`, of the newest without one. `view_of` is the same from this
-process's cache: the newest `KEPT_VIEWS` of a folder stay mapped, and a manifest that shares segments with one of them checks and
-maps only the others, so following a topic that changes costs what changed.
+`View.open(folder, number)` maps the segments of manifest `number`, of the newest without one. `snapshots.view_of` is the same
+from this process's cache, for topics in lakes too.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,8 +27,6 @@ from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch, events_from_arrow
 from tidings.model.values.schema import Schema
 
-KEPT_VIEWS = 2
-
 
 class Place(NamedTuple):
     """Where subscriptions stand: number of the segment (ABSENT for one that is not there) and ordinal in it."""
@@ -40,8 +36,12 @@ class Place(NamedTuple):
 
 
 class View:
-    def __init__(self, folder: Path, manifest: Manifest, verify: bool = True, known: View | None = None) -> None:
+    def __init__(
+        self, folder: Path, manifest: Manifest, verify: bool = True, known: View | None = None, title: str | None = None
+    ) -> None:
+        """`known` is a view of the same topic, whose mapped segments are taken over; `title` is how sentences name the topic."""
         self.folder = folder
+        self.title = str(folder) if title is None else title
         self.manifest = manifest
         self.schema = Schema.from_dict(manifest.schema)
         self.key = manifest.key
@@ -109,21 +109,3 @@ class View:
     def check(self) -> None:
         for segment in self.segments:
             segment.check()
-
-
-_views: dict[Path, list[View]] = {}
-_lock = threading.Lock()
-
-
-def view_of(folder: str | os.PathLike[str], number: int) -> View:
-    """The view from this process's cache, opened if it is not there."""
-    path = Path(folder)
-    with _lock:
-        kept = _views.setdefault(path, [])
-        for view in kept:
-            if view.manifest.number == number:
-                return view
-        view = View(path, load_manifest(path, number), known=kept[-1] if kept else None)
-        kept.append(view)
-        del kept[:-KEPT_VIEWS]
-        return view

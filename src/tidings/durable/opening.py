@@ -20,6 +20,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
+from tidings.durable.lake.address import folder_of, place_of
+from tidings.durable.lake.lake import Lake
+from tidings.durable.lake.lake_manifest import LakeManifest
+from tidings.durable.lake.objects import objects_at
+from tidings.durable.lake.push import LINK, Pusher
 from tidings.durable.manifest import (
     NEWEST,
     Manifest,
@@ -58,7 +63,7 @@ def open_topic(
     mode: str = "w",
 ) -> DurableTopic:
     """The topic in folder `path`, made if there is none; `mode="r"` only reads. Without a schema it opens what is there."""
-    folder = Path(path)
+    folder = folder_of(path, "open_topic")
     if mode not in ("r", "w"):
         raise StorageError(f"mode = {mode!r}: a topic is opened with 'w' to write or 'r' to read")
     there = any((folder / name).is_file() and (folder / name).stat().st_size for name in (REGISTRY, f"{REGISTRY}-wal"))
@@ -164,6 +169,8 @@ class DurableTopic(Outbox, Topic):
         self._files: dict[Segment, str] = {}
         """where each segment that is in service was written"""
         self._number = last_number(folder) if lock is not None else 0
+        self._pusher: Pusher | None = None
+        """of a topic that is kept in a lake"""
         self._load()
 
     def _load(self) -> None:
@@ -223,7 +230,40 @@ class DurableTopic(Outbox, Topic):
             self.folder,
             Manifest(self._number, snapshot.seq, self.name, self.schema.to_dict(), self.key, tuple(entries), vocabulary),
         )
+        if self._pusher is not None:
+            self._push(self._pusher, snapshot, record=False)
         prune(self.registry, snapshot.seq)
+
+    def keep_in(self, lake: Lake) -> None:
+        """From now on what is saved is pushed; what was not pushed before is pushed now."""
+        pusher = self._pusher_to(lake)
+        link = self.registry.meta().get(LINK)
+        if link is None or self.registry.last_seq() > link["seq"]:
+            self._push_all(pusher)
+        self._pusher = pusher
+
+    def push(self, url: str | os.PathLike[str]) -> int:
+        """Put the topic as it stands at `url`: subscriptions, live events, windows, outbox; the number of the manifest there.
+
+        Only what is not there yet is sent. A place that holds another topic, or that another writer has changed since, is refused.
+        """
+        manifest = self._push_all(self._pusher_to(Lake(objects_at(place_of(url)))))
+        return manifest.number
+
+    def _pusher_to(self, lake: Lake) -> Pusher:
+        self.registry.must_be_writable()
+        form = LakeManifest(0, 0, self.name, self.schema.to_dict(), self.key, {}, "", {}, {}, "")
+        return Pusher(lake, self.registry, form)
+
+    def _push_all(self, pusher: Pusher) -> LakeManifest:
+        """Changes wait meanwhile, so that subscriptions and windows are of one state."""
+        with self._writing:
+            self.housekeeping.flush()
+            return self.housekeeping.do(lambda: self._push(pusher, self.store.packed, record=True))
+
+    def _push(self, pusher: Pusher, snapshot: Snapshot, record: bool) -> LakeManifest:
+        files = {segment: self.folder / file for segment, file in self._files.items()}
+        return pusher.push(snapshot, self.vocabularies, files, record)
 
     def _save_live(self, live: LiveSegment, seq: int, place: int) -> str | None:
         if len(live.live(seq)) == len(live):
@@ -272,5 +312,7 @@ class DurableTopic(Outbox, Topic):
         try:
             if self._lock is not None:
                 self.housekeeping.flush()
+                if self._pusher is not None:
+                    self._push_all(self._pusher)
         finally:
             self.abandon()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -62,13 +64,18 @@ def since_of(table: pa.Table) -> int:
 
 def restore_publisher(publisher: Publisher, store: Store, registry: Registry) -> Publisher:
     """Live events, windows and boards as they were at the last commit, in a publisher that knows nothing yet."""
-    meta = registry.meta()
-    for _, body in registry.bodies("event", "ORDER BY id"):
-        record = json.loads(body)
+    events = [json.loads(body) for _, body in registry.bodies("event", "ORDER BY id")]
+    return restored_publisher(publisher, store, registry.meta(), events, registry.bodies("state"))
+
+
+def restored_publisher(
+    publisher: Publisher, store: Store, meta: Mapping[str, Any], events: Iterable[dict[str, Any]], states: list[tuple[Any, Any]]
+) -> Publisher:
+    """The same from what was read: the clock, records of live events, windows by name."""
+    for record in events:
         publisher.events.put(event_from_record(store.schema, record))
         at, number = record.get("published", NOT_KNOWN)
         publisher.events.note([record["id"]], [at], number)
-    states = registry.bodies("state")
     publisher.restore(meta.get("clock"), meta.get("publications", 0), states, store.near_subscriptions(), store.get)
     publisher.restore_boards(store.subscriptions() if publisher.boards is not None else ())
     return publisher

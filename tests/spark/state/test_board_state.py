@@ -12,6 +12,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from tests.spark.state.test_state import forget_all, forget_nothing, swap
 from tests.spark.transforms.test_board import CHANGES, EACH, TURNS, UPDATES, flats, told
+from tidings.durable.snapshots import snapshots_at
 from tidings.errors import StorageError
 from tidings.match.answers.results import Notification
 from tidings.spark.frames.pins import newest
@@ -28,11 +29,12 @@ class Stream:
 
     def __init__(self, topic) -> None:
         self.topic = topic
-        self.processor = BoardProcessor(topic.folder, newest(topic.folder), 1)
+        self.place = snapshots_at(topic.folder)
+        self.processor = BoardProcessor(self.place, newest(self.place), 1)
         self.tester = TwsTester(self.processor)
 
     def turn(self, updates: pa.Table) -> list[tuple]:
-        self.processor.pin = newest(self.topic.folder)
+        self.processor.pin = newest(self.place)
         rows = self.tester.test(0, [Row(shard=0, partition=0, body=to_bytes(updates))])
         notes = [note for row in rows for note in with_ids(from_bytes(row.body)).drop_columns(["id"]).to_pylist()]
         return told([Notification(**note) for note in notes])

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 import tidings as td
 from tests.spark.samples import EVENTS, SCHEMA, START, rows_of, subscriptions
 from tests.spark.transforms.test_notify import CHANGES, told
-from tidings.durable.manifest_view import view_of
+from tidings.durable.snapshots import snapshots_at, view_of
 from tidings.errors import StorageError
 from tidings.spark.frames.match_task import MatchTask
 from tidings.spark.frames.pins import newest
@@ -45,9 +45,9 @@ class Stream:
     """Turns of a topic's events through one shard: by `WindowProcessor` in Spark's own tester, and by the topic itself."""
 
     def __init__(self, folder, topic: td.Topic, delay: bool = False) -> None:
-        self.folder, self.topic = folder, topic
+        self.place, self.topic = snapshots_at(folder), topic
         topic.flush()
-        self.processor = WindowProcessor(folder, newest(folder), 1, delay)
+        self.processor = WindowProcessor(self.place, newest(self.place), 1, delay)
         self.tester = TwsTester(
             self.processor, timeMode="EventTime" if delay else "None", eventTimeExtractor=(lambda row: 2**62) if delay else None
         )
@@ -57,16 +57,16 @@ class Stream:
         records = []
         for part in (events.slice(0, len(events) // 2), events.slice(len(events) // 2)):
             for batch in part.combine_chunks().to_batches():
-                pin = newest(self.folder)
-                found = MatchTask(self.folder, pin, ranking=True).match(view_of(self.folder, pin.manifest), batch, pin.time)
+                pin = newest(self.place)
+                found = MatchTask(self.place, pin, ranking=True).match(view_of(self.place, pin.manifest), batch, pin.time)
                 sharded = [one.append_column("shard", pa.array(np.zeros(len(one), np.int32))) for one in found]
-                packed = ShardPacker(self.folder, pin, 1)(sharded)
+                packed = ShardPacker(self.place, pin, 1)(sharded)
                 records += [Row(**row) for one in packed for row in one.to_pylist()]
         return records
 
     def turn(self, events: pa.Table) -> pa.Table:
         self.topic.flush()
-        self.processor.pin = newest(self.folder)
+        self.processor.pin = newest(self.place)
         return notes_of(self.tester.test(0, self.pack(events)))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import tidings as td
 from tests.spark.samples import SPARK, START, drain, rows_of
-from tidings.durable.manifest_view import view_of
+from tidings.durable.snapshots import snapshots_at, view_of
 from tidings.errors import EventError, SchemaError
 from tidings.spark import board
 from tidings.spark.state.shard_boards import ShardBoards
@@ -111,7 +111,7 @@ def test_streaming_with_changes_in_between_equals_the_embedded_engine(spark, fla
 
 def test_boards_go_on_from_the_objects_alone(flats):
     """Made anew between any two batches, from what `changes` wrote, they tell the same."""
-    view = view_of(flats.folder, 1)
+    view = view_of(snapshots_at(flats.folder), 1)
     kept, objects = ShardBoards(view, 0, 2), {}
     for turn in range(TURNS):
         part = UPDATES.slice(turn * EACH, EACH)

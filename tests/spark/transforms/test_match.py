@@ -12,7 +12,8 @@ import pytest
 
 import tidings as td
 from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, subscriptions
-from tidings.durable.manifest_view import View, view_of
+from tidings.durable.manifest_view import View
+from tidings.durable.snapshots import snapshots_at, view_of
 from tidings.errors import SchemaError, StorageError, SubscriptionError
 from tidings.spark import build, match
 from tidings.spark.frames import arrow_stage, match_task
@@ -97,13 +98,13 @@ def test_a_pin_is_made_once_and_its_manifest_stays(tmp_path):
     with td.open(tmp_path, "offers", SCHEMA) as topic:
         topic.subscribe("a", "price <= 9", time=START)
         topic.flush()
-        first = pinned(tmp_path, "query", 0)
+        first = pinned(snapshots_at(tmp_path), "query", 0)
         for turn in range(12):
             topic.subscribe(f"b{turn}", "price <= 9", time=START)
             topic.flush()
-        assert pinned(tmp_path, "query", 0) == first
+        assert pinned(snapshots_at(tmp_path), "query", 0) == first
         assert View.open(tmp_path, first.manifest).locate(pa.array(["a", "b0"])).segment.tolist() == [0, -1]
-        assert pinned(tmp_path, "query", 1).manifest > first.manifest
+        assert pinned(snapshots_at(tmp_path), "query", 1).manifest > first.manifest
 
 
 def test_a_removal_alone_is_seen_by_readers(tmp_path):
@@ -191,9 +192,10 @@ def test_an_event_without_an_id_is_refused(spark, topic):
 @pytest.mark.parametrize("ranking", [False, True])
 def test_few_rows_are_held_at_once(topic, monkeypatch, ranking):
     """However many an event matches: the slices follow what the last one gave, and all together give the answer."""
-    pin = newest(topic.folder)
-    view = view_of(topic.folder, pin.manifest)
-    task = MatchTask(topic.folder, pin, ranking=ranking)
+    place = snapshots_at(topic.folder)
+    pin = newest(place)
+    view = view_of(place, pin.manifest)
+    task = MatchTask(place, pin, ranking=ranking)
     (batch,) = EVENTS.combine_chunks().to_batches()
     whole = pa.Table.from_batches(task.match(view, batch, pin.time))
     most, held = 300, []

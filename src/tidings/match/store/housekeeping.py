@@ -12,11 +12,14 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 from tidings.match.store import merging
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.reader import Snapshot
 from tidings.match.store.store import Store
+
+Done = TypeVar("Done")
 
 QUIET = 2.0
 """Seconds without a change after which segments are merged for the sake of those who match."""
@@ -60,6 +63,12 @@ class Housekeeping:
         """Take back unused codes, and save; whoever calls it lets no change come meanwhile."""
         self._background(self._store.reclaim).result()
         self.flush()
+
+    def do(self, work: Callable[[], Done]) -> Done:
+        """Have something done between what else is done here, and wait for it."""
+        done: list[Done] = []
+        self._background(lambda: done.append(work())).result()
+        return done[0]
 
     def settle(self) -> None:
         """Wait for the work in the background, and for what it would do in quiet times; what it raised is raised here."""

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.durable.manifest_view import View
+from tidings.durable.snapshots import Snapshots
 from tidings.errors import EventError
 from tidings.match.answers.ordering import ROW
 from tidings.model.columns.arrow_numbers import NONE
@@ -45,7 +45,7 @@ FIRST = 64
 GROWTH = 64
 NAMED = "an event on Spark has an id, so that a retry gives the same rows"
 
-_at_once: dict[Path, int] = {}
+_at_once: dict[tuple[str, int], int] = {}
 """How many events of a topic this worker matches at once."""
 
 
@@ -53,7 +53,7 @@ _at_once: dict[Path, int] = {}
 class MatchTask:
     """Travels to the workers pickled: a path and a few settings."""
 
-    folder: Path
+    topic: Snapshots
     pin: Pin
     k: int | None = None
     relaxed: bool = False
@@ -71,7 +71,7 @@ class MatchTask:
         return given | (CORRUPT if self.corrupt else {}) | numbers
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        view, time = task_view(self.folder, self.pin)
+        view, time = task_view(self.topic, self.pin)
         for batch in batches:
             if len(batch):
                 yield from self.match(view, batch, time)
@@ -122,15 +122,20 @@ def slices(view: View, events: EventBatch) -> Iterator[tuple[int, EventBatch]]:
     """The events, as many at once as may be matched: the number of the first, and they."""
     first = 0
     while first < len(events):
-        count = min(_at_once.get(view.folder) or max(FIRST, arrow_stage.HELD_ROWS // max(len(view), 1)), len(events) - first)
+        count = min(_at_once.get(_kind(view)) or max(FIRST, arrow_stage.HELD_ROWS // max(len(view), 1)), len(events) - first)
         yield first, events if count == len(events) else view.read(events.table.slice(first, count))
         first += count
 
 
+def _kind(view: View) -> tuple[str, int]:
+    """Views that are alike in how much an event matches: of one topic, and of about as many subscriptions."""
+    return view.title, len(view).bit_length()
+
+
 def learn(view: View, events: int, rows: int) -> None:
     """How many events to match at once, now that so many gave so many rows."""
-    most = max(_at_once.get(view.folder, 0), events * GROWTH)
-    _at_once[view.folder] = max(1, min(most, arrow_stage.HELD_ROWS * events // max(rows, 1)))
+    most = max(_at_once.get(_kind(view), 0), events * GROWTH)
+    _at_once[_kind(view)] = max(1, min(most, arrow_stage.HELD_ROWS * events // max(rows, 1)))
 
 
 def with_ranking(view: View, events: EventBatch, found: pa.Table, time: int) -> pa.Table:

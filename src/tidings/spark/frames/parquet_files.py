@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from tidings.durable.lake.address import folder_of
 from tidings.errors import StorageError
 from tidings.spark.frames.arrow_stage import OUT_ROWS, Batches, Columns, Stage, frame_form, map_arrow, spark_type
 
@@ -36,7 +37,7 @@ def given_by(source: DataFrame | str | os.PathLike[str]) -> Given:
     """A path is that of a Parquet file or of a folder of them; names that begin with `_` or `.` are not data, as for Spark."""
     if isinstance(source, DataFrame):
         return source
-    path = Path(source).absolute()
+    path = folder_of(source, "a path of Parquet files").absolute()
     inside = sorted(path.glob("*.parquet")) if path.is_dir() else [path] if path.is_file() else []
     files = [file for file in inside if file.name[0] not in "_."]
     if not files:

@@ -1,36 +1,50 @@
 """Which manifest a task reads: one for a whole micro-batch, the same when any of it runs again.
 
-A batch DataFrame names its manifest when it is made. A micro-batch has no such moment on the driver, since a transform is planned
-once and runs many times, so its tasks agree through the topic's folder: the first to come writes
+A batch DataFrame names its manifest when it is made, and pins it for as long as a lease holds. A micro-batch has no such moment
+on the driver, since a transform is planned once and runs many times, so its tasks agree through the topic's own place: the first
+to come puts
 
-    folder/pins/<query id>/<batch id>.json      {"manifest": N, "time": microseconds}
+    pins/<query id>/<batch id>.json      {"manifest": N, "time": microseconds, "until": seconds}
 
-under another name and links it into place, which succeeds for exactly one; all the others, now and in every retry, read it. The
-query's id comes from its checkpoint, so a restarted query finds the pin of the batch it repeats; one that finds none of its
-pins, or a newer one than the folder's manifest, has a checkpoint that does not belong to this folder, and stops. `time` stands in
-for the wall clock wherever a batch needs one. A query keeps the pins of its last PINS_KEPT batches; a pinned manifest's files are
-not dropped (`manifest.pinned`).
+if there is none yet, which succeeds for exactly one; all the others, now and in every retry, read it. The query's id comes from its
+checkpoint, so a restarted query finds the pin of the batch it repeats; one that finds none of its pins, or a newer one than the
+topic's manifest, has a checkpoint that does not belong to this topic, and stops, unless it was told to (`adopt`). `time` stands
+in for the wall clock wherever a batch needs one. A query keeps the pins of its last PINS_KEPT batches; a pinned manifest's files
+are not dropped before its lease ends (`durable.leases`).
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import socket
 import time as wall_clock
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyspark import TaskContext
 
-from tidings.durable.manifest import PINS, load_manifest
+from tidings.durable.lake.objects import FolderObjects, MissingObject
+from tidings.durable.leases import FRAME, LEASE, PINS, lease_from
+from tidings.durable.snapshots import LakeSnapshots, Snapshots, once
 from tidings.errors import StorageError
 from tidings.model.values.times import parse_time
 
 PINS_KEPT = 4
-PARTS = "parts.json"
-"""The file that says a folder holds a topic in parts (`parts.cut`)."""
+ADOPTED = "adopted"
+"""The pin that says a query may go on with a topic that it has not read, or not lately."""
+REMEMBERED = 8
+
+_seen: dict[tuple[str, str | None, str, int], Pin] = {}
+"""Pins that this worker has read; a run of a query meets each many times."""
+_frames: dict[tuple[str, int], float] = {}
+"""The manifests that batch DataFrames of this process have pinned, and until when."""
+_reader = f"{FRAME}{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
 class Pin(NamedTuple):
@@ -43,59 +57,106 @@ def instant(time: Any = None) -> int:
     return wall_clock.time_ns() // 1000 if time is None else parse_time(time)
 
 
-def newest(folder: Path) -> Pin:
-    refuse_parts(folder)
-    return Pin(load_manifest(folder).number, instant())
+def newest(topic: Snapshots) -> Pin:
+    return Pin(topic.newest(), instant())
 
 
-def is_in_parts(folder: Path) -> bool:
-    return (folder / PARTS).exists()
+def frame_pin(topic: Snapshots) -> Pin:
+    """The newest, pinned for a batch DataFrame. Where nothing can be written, nothing is pinned."""
+    pin = newest(topic)
+    now, key = wall_clock.time(), (topic.title, pin.manifest)
+    if _frames.get(key, 0.0) < now + LEASE / 2:
+        name = f"{PINS}/{_reader}/{pin.manifest}.json"
+        try:
+            topic.notes.put(name, pin_body(pin))
+        except StorageError:
+            return pin
+        if key not in _frames:
+            atexit.register(_let_go, topic, name)
+        _frames[key] = lease_from(now)
+    return pin
 
 
-def refuse_parts(folder: Path) -> None:
-    if is_in_parts(folder):
-        raise StorageError(f"{folder} holds a topic in parts: match and parse take it, all else takes one built without part_by")
+def _let_go(topic: Snapshots, name: str) -> None:
+    with suppress(StorageError):
+        topic.notes.delete([name])
+        if isinstance(topic.notes, FolderObjects):
+            with suppress(OSError):
+                (topic.notes.root / name).parent.rmdir()
 
 
-def current(folder: Path, otherwise: Pin) -> Pin:
+def pin_body(pin: Pin) -> bytes:
+    return json.dumps({**pin._asdict(), "until": lease_from(wall_clock.time())}).encode()
+
+
+def is_in_parts(topic: Snapshots) -> bool:
+    return isinstance(topic, LakeSnapshots) and topic.manifest(topic.newest()).cut is not None
+
+
+def current(topic: Snapshots, otherwise: Pin) -> Pin:
     """The pin of the micro-batch that this task is of; `otherwise` in a batch query."""
     where = micro_batch()
-    if where is None:
-        return otherwise
-    query, batch = where
-    # The first micro-batch may have had no events (Spark's rate source begins so): then it ran nothing, and pinned nothing.
-    if batch > 1 and not (folder / PINS / query).is_dir():
-        raise StorageError(f"this checkpoint is of a query that has not read {folder}: give the query a checkpoint of its own")
-    return pinned(folder, query, batch)
+    return otherwise if where is None else pinned(topic, *where)
 
 
 def micro_batch() -> tuple[str, int] | None:
     """(query id, batch id) of this task; None in a batch query."""
-    task = TaskContext.get()
-    batch = task.getLocalProperty("streaming.sql.batchId") if task is not None else None
-    query = task.getLocalProperty("sql.streaming.queryId") if task is not None else None
+    batch, query = _property("streaming.sql.batchId"), _property("sql.streaming.queryId")
     return None if batch is None or query is None else (query, int(batch))
 
 
-def pinned(folder: Path, query: str, batch: int) -> Pin:
+def _property(name: str) -> str | None:
+    task = TaskContext.get()
+    value: str | None = None if task is None else task.getLocalProperty(name)
+    return value
+
+
+def pinned(topic: Snapshots, query: str, batch: int) -> Pin:
     """The pin of a query's micro-batch, made by the first who asks."""
-    path = folder / PINS / query / f"{batch}.json"
-    once(path, lambda partial: partial.write_text(json.dumps(_next(folder, path.with_name(f"{batch - 1}.json"))._asdict())))
-    return Pin(**json.loads(path.read_text()))
+    # The job group is of one run of the query: a later one may have adopted another topic.
+    known = (topic.title, _property("spark.jobGroup.id"), query, batch)
+    if known not in _seen:
+        body = once(topic.notes, f"{PINS}/{query}/{batch}.json", partial(_next, topic, query, batch))
+        found = json.loads(body)
+        if len(_seen) >= REMEMBERED:
+            _seen.clear()
+        _seen[known] = Pin(found["manifest"], found["time"])
+    return _seen[known]
 
 
-def _next(folder: Path, before: Path) -> Pin:
+def _next(topic: Snapshots, query: str, batch: int) -> bytes:
     """The newest, which must not be older than what the micro-batch before had."""
-    pin = newest(folder)
-    seen = json.loads(before.read_text())["manifest"] if before.exists() else 0
+    pins = {Path(one.name).stem: one.name for one in topic.notes.listed(f"{PINS}/{query}/")}
+    # The first micro-batch may have had no events (Spark's rate source begins so): then it ran nothing, and pinned nothing.
+    if batch > 1 and not pins:
+        raise StorageError(
+            f"this checkpoint is of a query that has not read {topic.title}: give the query a checkpoint of its own, or let it "
+            "go over to this topic by tidings.spark.adopt(topic, checkpoint)"
+        )
+    pin, before = newest(topic), pins.get(str(batch - 1))
+    seen = 0
+    if before is not None:
+        with suppress(MissingObject):
+            seen = json.loads(topic.notes.get(before))["manifest"]
     if seen > pin.manifest:
         raise StorageError(
-            f"{folder} is at manifest {pin.manifest}, older than {seen}, which this query has read: give it a checkpoint of its own"
+            f"{topic.title} is at manifest {pin.manifest}, older than {seen}, which this query has read: give it a checkpoint of "
+            "its own, or let it go on with what is there by tidings.spark.adopt(topic, checkpoint)"
         )
-    return pin
+    topic.notes.delete(name for stem, name in pins.items() if stem.isdecimal() and int(stem) <= batch - PINS_KEPT)
+    return pin_body(pin)
 
 
-def once(path: Path, write: Callable[[Path], object]) -> None:
+def was_adopted(topic: Snapshots, query: str) -> bool:
+    """Whether this query was told to go on with this topic."""
+    try:
+        topic.notes.get(f"{PINS}/{query}/{ADOPTED}.json")
+    except MissingObject:
+        return False
+    return True
+
+
+def once_in_folder(path: Path, write: Callable[[Path], object]) -> None:
     """Make `path`, a file named by its batch, by what `write` writes, unless another task was first."""
     if path.exists():
         return

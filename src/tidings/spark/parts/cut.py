@@ -1,7 +1,7 @@
 """A topic in parts, for subscriptions that outgrow a worker: which part a subscription stands in, and which an event must visit.
 
-    folder/parts.json      how it is cut; written last, so a folder without it is no topic in parts
-    folder/part-0000/ ...  each a topic's folder of its own
+A topic in parts is a lake (`durable.lake`), at a URL or in a folder; its manifest says how it is cut and which segments each part
+has.
 
 A subscription stands in exactly one part, so each match is found once. What cannot be said to lie within one cell (no predicate on
 the attribute, an interval or box across cells, several clauses in different cells, similarity, which may match from outside its
@@ -18,28 +18,21 @@ box) stands in the last part, which every event visits. An event visits besides 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import isqrt
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidings.errors import StorageError, SubscriptionError
+from tidings.errors import SubscriptionError
 from tidings.match.store.segment import column_of
+from tidings.match.store.subscription_rows import Rows
 from tidings.model.columns.arrays import RANGE, ClauseColumns, EventColumns
-from tidings.model.columns.tables import SubscriptionBatch
 from tidings.model.values.schema import Number, Place, Schema, Time
 from tidings.spark.frames.id_hash import spread
-from tidings.spark.frames.pins import PARTS
 
 PART = "_part"
 """The column that says where a row goes."""
-FORMAT = 1
 NOWHERE = -1
 """The cell of a clause that lies in none."""
 
@@ -60,20 +53,17 @@ class Cut:
     def everywhere(self) -> int:
         return self.parts - 1
 
-    def subscriptions(self, schema: Schema, batch: SubscriptionBatch) -> Cells:
+    def subscriptions(self, schema: Schema, rows: Rows) -> Cells:
         """The part of each."""
         if self.attribute is None:
-            return spread(batch.ids, self.parts)
-        ends = extents(schema, self.attribute, batch.clauses)
+            return spread(rows.ids(), self.parts)
+        ends = extents(schema, self.attribute, rows.clauses)
         first, last = self._cells(ends[:, 0], ends[:, 1]), self._cells(ends[:, 2], ends[:, 3])
         cell = np.where(np.isfinite(ends).all(axis=1) & (first == last), first, NOWHERE)
-        low, high = np.full(len(batch), self.parts), np.full(len(batch), NOWHERE)
-        np.minimum.at(low, batch.clauses.owner, cell)
-        np.maximum.at(high, batch.clauses.owner, cell)
-        similar = batch.ranking.columns.get("alpha")
-        apart = (low != high) | (low == NOWHERE)
-        if similar is not None:
-            apart |= ~np.isnan(column_of(pa.table({"alpha": similar}), "alpha", np.nan))
+        low, high = np.full(len(rows), self.parts), np.full(len(rows), NOWHERE)
+        np.minimum.at(low, rows.clauses.owner, cell)
+        np.maximum.at(high, rows.clauses.owner, cell)
+        apart = (low != high) | (low == NOWHERE) | ~np.isnan(column_of(rows.table, "alpha", np.nan))
         return np.where(apart, self.everywhere, low)
 
     def events(self, schema: Schema, events: EventColumns, everywhere: bool) -> tuple[Cells, Cells]:
@@ -164,31 +154,3 @@ def event_extents(schema: Schema, attribute: str, events: EventColumns) -> Float
         return events.box
     value = events.value[:, schema.dimension[attribute]]
     return np.stack([value, np.zeros(len(value)), value, np.zeros(len(value))], axis=1)
-
-
-def part_folder(folder: Path, part: int) -> Path:
-    return folder / f"part-{part:04d}"
-
-
-def save_cut(folder: Path, cut: Cut, there: Sequence[int]) -> None:
-    """`there` are the parts that have any subscription."""
-    partial = folder / f"{PARTS}.partial"
-    partial.write_text(json.dumps({"format": FORMAT, "cut": asdict(cut), "there": list(there)}))
-    partial.rename(folder / PARTS)
-
-
-def load_cut(folder: Path) -> tuple[Cut, list[int]]:
-    try:
-        fields: dict[str, Any] = json.loads((folder / PARTS).read_bytes())
-        if fields["format"] != FORMAT:
-            raise StorageError(f"{folder / PARTS} has format {fields['format']}; this version of tidings reads format {FORMAT}")
-        return Cut(**fields["cut"]), fields["there"]
-    except OSError as error:
-        raise StorageError(f"cannot read {folder / PARTS}: {error.strerror}") from error
-    except (ValueError, TypeError, KeyError):
-        raise StorageError(f"{folder / PARTS} is damaged: it does not say how the topic is cut") from None
-
-
-def first_part(folder: Path) -> Path:
-    """A part that is there; all have the one schema."""
-    return part_folder(folder, load_cut(folder)[1][0])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from tidings.durable.snapshots import LakeSnapshots
 from tidings.match.answers.ordering import ROW, best
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import arrow_schema, events_from_arrow
@@ -25,9 +25,9 @@ from tidings.model.values.schema import Schema
 from tidings.spark.frames.answer_columns import REASON
 from tidings.spark.frames.arrow_stage import Batches, given_out, map_arrow, together, widened
 from tidings.spark.frames.match_task import MatchTask
-from tidings.spark.frames.pins import newest
-from tidings.spark.frames.topic_view import task_view, view_at
-from tidings.spark.parts.cut import PART, Cut, load_cut, part_folder
+from tidings.spark.frames.pins import Pin, current
+from tidings.spark.frames.topic_view import task_view
+from tidings.spark.parts.cut import PART, Cut
 
 NUMBER_BITS = 40
 """Bits of an event's number below those of its task."""
@@ -40,23 +40,34 @@ class Fan:
     A row that cannot be read visits the last part only, and is refused there.
     """
 
+    topic: LakeSnapshots
+    pin: Pin
+    everywhere: bool
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """By the manifest of this micro-batch: parts may have been split since the query was planned."""
+        manifest = self.topic.manifest(current(self.topic, self.pin).manifest)
+        assert manifest.cut is not None, "a topic in parts stays one"
+        yield from self.fan(Visits(manifest.schema_read, manifest.key, Cut(**manifest.cut), sorted(manifest.parts)), batches)
+
+    def fan(self, visits: Visits, batches: Batches) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        number = (0 if task is None else task.partitionId()) << NUMBER_BITS
+        for batch in batches:
+            row, part = visits.of(batch, self.everywhere)
+            taken = batch.take(pa.array(row))
+            yield taken.append_column(PART, pa.array(part)).append_column(ROW, pa.array(number + row))
+            number += len(batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
     schema: Schema
     key: str | None
     cut: Cut
     there: list[int]
-    everywhere: bool
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        task = TaskContext.get()
-        number = (0 if task is None else task.partitionId()) << NUMBER_BITS
-        for batch in batches:
-            row, part = self.visits(batch)
-            here = np.isin(part, self.there)
-            visits = batch.take(pa.array(row[here]))
-            yield visits.append_column(PART, pa.array(part[here])).append_column(ROW, pa.array(number + row[here]))
-            number += len(batch)
-
-    def visits(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+    def of(self, batch: pa.RecordBatch, everywhere: bool) -> tuple[np.ndarray, np.ndarray]:
         """(row, part) of every visit."""
         known = set(arrow_schema(self.schema, self.key).names)
         named = batch[self.key or "id"].is_valid()
@@ -64,26 +75,27 @@ class Fan:
         kept = np.flatnonzero(fair.to_numpy(zero_copy_only=False))
         own = batch.select([name for name in batch.schema.names if name in known]).take(pa.array(kept))
         read = events_from_arrow(self.schema, Vocabularies(self.schema), own, self.key, on_error="skip")
-        row, part = self.cut.events(self.schema, read.columns, self.everywhere)
+        row, part = self.cut.events(self.schema, read.columns, everywhere)
+        # Where nobody stands nobody is asked; but of an event that meets nobody a row may be wanted, which the last part gives.
+        here = np.isin(part, self.there) | (part == self.cut.everywhere)
         bad = np.setdiff1d(np.arange(len(batch)), kept[read.rows])
-        return np.concatenate([kept[read.rows][row], bad]), np.concatenate([part, np.full(len(bad), self.there[-1])])
+        return np.concatenate([kept[read.rows][row[here]], bad]), np.concatenate(
+            [part[here], np.full(len(bad), self.cut.everywhere)]
+        )
 
 
-def match_parts(events: DataFrame, folder: Path, task: MatchTask, only: list[str]) -> DataFrame:
-    """The rows of `match`, of a topic in parts, by `only` these columns of the events. The task's folder and pin are of no part."""
-    cut, there = load_cut(folder)
-    pins = {part: newest(part_folder(folder, part)) for part in there}
-    view = view_at(part_folder(folder, there[0]), pins[there[0]].manifest)
-    fan = Fan(view.schema, view.key, cut, there, task.relaxed)
+def match_parts(events: DataFrame, topic: LakeSnapshots, cut: Cut, task: MatchTask, only: list[str]) -> DataFrame:
+    """The rows of `match`, of a topic in parts, by `only` these columns of the events. `cut` is that of now."""
     given = events.select(*(f"`{name}`" for name in only))
-    visits = widened(given, fan, {PART: LongType(), ROW: LongType()}).repartitionById(cut.parts, F.col(PART).cast("int"))
+    fanned = widened(given, Fan(topic, task.pin, task.relaxed), {PART: LongType(), ROW: LongType()})
+    visits = fanned.repartitionById(cut.parts, F.pmod(F.col(PART), F.lit(cut.parts)).cast("int"))
     each = replace(task, numbered=task.k is not None)
 
     def match_visits(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch[PART].unique().to_pylist():
                 visit = batch.filter(pc.equal(batch[PART], part)).drop_columns([PART] if each.numbered else [PART, ROW])
-                there, time = task_view(part_folder(folder, part), pins[part])
+                there, time = task_view(topic, task.pin, part)
                 yield from each.match(there, visit, time)
 
     found = map_arrow(visits, match_visits, each.columns)

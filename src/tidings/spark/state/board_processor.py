@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from tidings.durable.manifest_view import View
+from tidings.durable.snapshots import Snapshots
 from tidings.model.door.event import Event
 from tidings.spark.frames.pins import Pin
 from tidings.spark.frames.topic_view import task_view, view_at
@@ -27,8 +27,8 @@ CHUNK = 2000
 
 
 class BoardProcessor(StatefulProcessor):  # type: ignore[misc]
-    def __init__(self, folder: Path, pin: Pin, shards: int) -> None:
-        self.folder = folder
+    def __init__(self, topic: Snapshots, pin: Pin, shards: int) -> None:
+        self.topic = topic
         self.pin = pin
         self.shards = shards
 
@@ -37,7 +37,7 @@ class BoardProcessor(StatefulProcessor):  # type: ignore[misc]
 
     def handleInputRows(self, key: tuple[int], rows: Iterator[Row], timerValues: TimerValues) -> Iterator[Row]:
         boards = self.log.open(int(key[0]))
-        view, time = task_view(self.folder, self.pin)
+        view, time = task_view(self.topic, self.pin)
         events = in_order(view, [(row.partition, bytes(row.body)) for row in rows], time)
         notes = boards.follow(view)
         latest = max(time if event.time is None else event.time for event in events)
@@ -50,7 +50,7 @@ class BoardProcessor(StatefulProcessor):  # type: ignore[misc]
     def restore(self, shard: int, packed: Sequence[bytes], steps: Sequence[bytes], facts: Facts) -> ShardBoards:
         """With the watchers of the last step alone: older manifests need not be there."""
         if "manifest" not in facts:
-            return ShardBoards(task_view(self.folder, self.pin)[0], shard, self.shards)
+            return ShardBoards(task_view(self.topic, self.pin)[0], shard, self.shards)
         objects = latest_of([*packed, *steps])
         there = [record for record in objects.values() if record is not None]
         return ShardBoards.restore(self._before(facts), shard, self.shards, facts["clock"], there)
@@ -64,7 +64,7 @@ class BoardProcessor(StatefulProcessor):  # type: ignore[misc]
             yield json.dumps({record["id"]: record for record in some}).encode()
 
     def _before(self, facts: Facts) -> View:
-        return view_at(self.folder, facts["manifest"] or 0)
+        return view_at(self.topic, facts["manifest"] or 0)
 
 
 def latest_of(entries: Iterable[bytes]) -> Objects:

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
+from tidings.durable.snapshots import Snapshots
 from tidings.errors import StorageError
 from tidings.spark.frames.pins import micro_batch
 from tidings.spark.state.state_format import Facts, Head, head_of
@@ -38,7 +38,7 @@ Held = TypeVar("Held")
 class Keeper(Protocol[Held]):
     """What knows how a shard is held: the processor of windows, or of boards."""
 
-    folder: Path
+    topic: Snapshots
     shards: int
 
     def restore(self, shard: int, packed: Sequence[bytes], steps: Sequence[bytes], facts: Facts) -> Held:
@@ -57,7 +57,7 @@ class Copy(NamedTuple):
     held: object
 
 
-_copies: dict[tuple[str, Path], dict[int, Copy]] = {}
+_copies: dict[tuple[str, str], dict[int, Copy]] = {}
 """This worker's, by (query, topic) and shard; the QUERIES_KEPT used last."""
 
 
@@ -106,9 +106,9 @@ class ShardLog(Generic[Held]):
             del _copies[old]
 
     @property
-    def _mine(self) -> tuple[str, Path]:
+    def _mine(self) -> tuple[str, str]:
         query, _ = micro_batch() or ("", 0)
-        return query, self._keeper.folder
+        return query, self._keeper.topic.title
 
     def _steps_after(self, step: int) -> list[bytes]:
         return [bytes(self._log.getValue((later,))[0]) for later in range(step + 1, self.head.step + 1)]

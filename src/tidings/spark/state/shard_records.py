@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from tidings.durable.snapshots import Snapshots
 from tidings.spark.frames import arrow_stage
 from tidings.spark.frames.arrow_stage import Batches, together
 from tidings.spark.frames.pins import Pin
@@ -52,14 +52,14 @@ def shard_column(shards: int) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class ShardPacker:
-    folder: Path
+    topic: Snapshots
     pin: Pin
     shards: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         for matches in together(batches, arrow_stage.HELD_ROWS):
-            view, _ = task_view(self.folder, self.pin)
-            yield self.pack(matches, counts(self.folder, view.manifest.number))
+            view, _ = task_view(self.topic, self.pin)
+            yield self.pack(matches, counts(self.topic, view.manifest.number))
 
     def pack(self, matches: pa.Table, counted: bool) -> pa.RecordBatch:
         clock = pc.max(matches["time"]).as_py()
@@ -78,9 +78,9 @@ class ShardPacker:
 
 
 @lru_cache(maxsize=8)
-def counts(folder: Path, number: int) -> bool:
+def counts(topic: Snapshots, number: int) -> bool:
     """Whether any subscription of a manifest has a window of so many publications."""
-    segments = view_at(folder, number).segments
+    segments = view_at(topic, number).segments
     kinds = [live.segment.table["window"] for live in segments if "window" in live.segment.table.column_names]
     return any(text.endswith("events") for kind in kinds for text in kind.unique().drop_null().to_pylist())
 

@@ -7,7 +7,6 @@ the query has a delay, and with one `timer`, the millisecond of the watermark at
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import (
@@ -17,6 +16,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from tidings.durable.snapshots import Snapshots
 from tidings.errors import StorageError
 from tidings.spark.frames.pins import Pin
 from tidings.spark.frames.topic_view import task_view
@@ -30,8 +30,8 @@ CHUNK = 10_000
 
 
 class WindowProcessor(StatefulProcessor):  # type: ignore[misc]
-    def __init__(self, folder: Path, pin: Pin, shards: int, waits: bool) -> None:
-        self.folder = folder
+    def __init__(self, topic: Snapshots, pin: Pin, shards: int, waits: bool) -> None:
+        self.topic = topic
         self.pin = pin
         self.shards = shards
         self.waits = waits
@@ -60,7 +60,7 @@ class WindowProcessor(StatefulProcessor):  # type: ignore[misc]
 
     def _step(self, shard: int, windows: ShardWindows, bodies: Sequence[bytes], clock: int) -> Iterator[Row]:
         """What comes, applied to the shard and written to its log."""
-        step, notes = windows.take(task_view(self.folder, self.pin)[0], bodies, clock)
+        step, notes = windows.take(task_view(self.topic, self.pin)[0], bodies, clock)
         timer = self._set_timer(self.log.head.facts.get("timer") or 0, windows.wakes) if self.waits else 0
         self.log.add(shard, windows, step_body(step), {"timer": timer})
         if len(notes):

@@ -16,18 +16,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from tidings.durable.snapshots import Snapshots, snapshots_at
 from tidings.errors import EventError, SchemaError
 from tidings.spark.frames.answer_columns import NOTIFICATION, REASON
 from tidings.spark.frames.arrow_stage import Batches, frame_form, map_arrow, spark_type, together
 from tidings.spark.frames.pins import Pin
 from tidings.spark.frames.session import need_state
-from tidings.spark.frames.topic_view import check_events, newest_view, task_view
+from tidings.spark.frames.topic_view import check_events, planned_view, task_view
 from tidings.spark.state.board_processor import BoardProcessor, in_order
 from tidings.spark.state.notification_rows import notes_table, unpack
 from tidings.spark.state.shard_boards import ShardBoards
@@ -42,20 +42,20 @@ def board(updates: DataFrame, topic: str | os.PathLike[str], shards: int | None 
 
     `shards` is fixed when a streaming query first runs; one for each shuffle partition by default.
     """
-    folder = Path(topic).absolute()
-    pin, view = newest_view(folder)
+    place = snapshots_at(topic)
+    pin, view = planned_view(place, updates.isStreaming)
     if view.key is None:
-        raise SchemaError(f"topic {view.manifest.topic!r} in {folder} has no key: board takes the objects of a keyed topic")
+        raise SchemaError(f"topic {view.manifest.topic!r} in {place.title} has no key: board takes the objects of a keyed topic")
     if REASON in updates.columns:
         raise EventError(f"updates have a column {REASON!r}: board takes those where it is null, without it")
     check_events(frame_form(updates), view)
     need_state(updates, "board", "objects")
     shards = shards or int(str(updates.sparkSession.conf.get("spark.sql.shuffle.partitions")))
-    packed = map_arrow(updates, UpdatePacker(folder, pin, shards), UPDATES).groupBy("shard")
+    packed = map_arrow(updates, UpdatePacker(place, pin, shards), UPDATES).groupBy("shard")
     if updates.isStreaming:
-        told = packed.transformWithState(BoardProcessor(folder, pin, shards), TOLD, "append", "none")
+        told = packed.transformWithState(BoardProcessor(place, pin, shards), TOLD, "append", "none")
     else:
-        told = packed.applyInArrow(lambda records: replay(folder, pin, shards, records), TOLD)
+        told = packed.applyInArrow(lambda records: replay(place, pin, shards, records), TOLD)
     return map_arrow(told, partial(unpack, by_batch=True), NOTIFICATION)
 
 
@@ -63,22 +63,22 @@ def board(updates: DataFrame, topic: str | os.PathLike[str], shards: int | None 
 class UpdatePacker:
     """The checked updates of a partition, for every shard."""
 
-    folder: Path
+    topic: Snapshots
     pin: Pin
     shards: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         for table in together(batches):
-            task_view(self.folder, self.pin)[0].read(table)
+            task_view(self.topic, self.pin)[0].read(table)
             task = TaskContext.get()
             partition = [0 if task is None else task.partitionId()] * self.shards
             body = [to_bytes(table)] * self.shards
             yield pa.record_batch([list(range(self.shards)), partition, body], schema=pa.schema(list(UPDATES.items())))
 
 
-def replay(folder: Path, pin: Pin, shards: int, records: pa.Table) -> pa.Table:
+def replay(topic: Snapshots, pin: Pin, shards: int, records: pa.Table) -> pa.Table:
     """All updates, for one shard, in event time."""
-    view, time = task_view(folder, pin)
+    view, time = task_view(topic, pin)
     boards = ShardBoards(view, records["shard"][0].as_py(), shards)
     rows = [(row["partition"], row["body"]) for row in records.to_pylist()]
     notes = boards.replay(in_order(view, rows, time), time)

@@ -15,13 +15,15 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from tidings.durable.lake.address import place_of
+from tidings.durable.lake.lake import MANIFESTS, Lake
+from tidings.durable.lake.objects import objects_at
 from tidings.durable.manifest import Manifest, load_vocabularies, save_manifest, save_vocabularies
 from tidings.durable.opening import agree, lock_folder
 from tidings.durable.registry import REGISTRY, Registry, put_chunk, set_meta
@@ -34,14 +36,12 @@ from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import subscriptions_from_arrow
 from tidings.model.values.schema import Attribute, Schema
 from tidings.spark.frames.arrow_stage import Batches, together
-from tidings.spark.frames.parquet_files import Given, form_of, frame_of, given_by, map_given
-from tidings.spark.frames.pins import instant, refuse_parts
-from tidings.spark.parts.build_parts import build_parts, refuse_repeated_ids
+from tidings.spark.frames.parquet_files import Given, given_by, map_given
+from tidings.spark.frames.pins import instant
+from tidings.spark.parts.build_lake import LakeBuild
+from tidings.spark.parts.gather_codes import gather_vocabularies
 
-STRING = {"attribute": pa.string(), "string": pa.string()}
 PACKED = {"file": pa.string(), "rows": pa.int64(), "refused": pa.int64(), "reason": pa.string()}
-NAMING = (".in", ".all", ".any")
-"""Predicate columns that name categories and words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +80,25 @@ def build(
     part_by: str | None = None,
     parts: int = 8,
 ) -> int:
-    """Make the topic `name` in folder `path` of these subscriptions (columnar form or a `filter` column); how many were taken.
+    """Make the topic `name` at `path`, a folder or a URL, of these subscriptions (columnar form or a `filter` column); how many.
 
     `subscriptions` may also be the path of Parquet files that every worker can open; then the workers read them (`parquet_files`).
     Each partition becomes a segment. `on_error="skip"` leaves out rows that are refused. `part_by` names a
-    Number, a Time or the Place by whose cells the topic is cut into about so many `parts`, or is "hash" (`parts.cut`).
+    Number, a Time or the Place by whose cells the topic is cut into about so many `parts`, or is "hash" (`parts.cut`). In parts
+    and at a URL the topic is a lake (`parts.build_lake`).
     """
-    folder = Path(path).absolute()
+    place = place_of(path)
     made = schema if isinstance(schema, Schema) else Schema(schema)
     if on_error not in ("raise", "skip"):
         raise SubscriptionError(f"on_error is {on_error!r}: 'raise' or 'skip' is accepted")
-    if (folder / REGISTRY).exists():
+    folder = place.absolute() if isinstance(place, Path) else None
+    if folder is not None and ((folder / REGISTRY).exists() or (folder / MANIFESTS).exists()):
         raise StorageError(f"{folder} holds a topic already: build makes a new one, follow changes one that is there")
-    refuse_parts(folder)
-    given = given_by(subscriptions)
-    if part_by is not None:
-        make = partial(build, name=name, schema=made, key=key, on_error=on_error, time=instant(time) / 1_000_000)
-        return build_parts(frame_of(given), folder, made, part_by, parts, make)
-    return build_whole(given, folder, Packer(folder, made, instant(time), on_error == "skip"), name, key)
+    given, since, skip = given_by(subscriptions), instant(time), on_error == "skip"
+    if folder is None or part_by is not None:
+        lake = Lake(objects_at(place if folder is None else folder))
+        return LakeBuild(lake, name, made, key, since, skip).build(given, part_by, parts)
+    return build_whole(given, folder, Packer(folder, made, since, skip), name, key)
 
 
 def build_whole(given: Given, folder: Path, packer: Packer, name: str, key: str | None) -> int:
@@ -118,27 +119,6 @@ def build_whole(given: Given, folder: Path, packer: Packer, name: str, key: str 
         return commit(folder, work, packed.filter(packed["file"].is_valid()), name, packer.schema, key, vocabularies)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def gather_vocabularies(subscriptions: Given, schema: Schema) -> Vocabularies:
-    """All categories and words of these subscriptions, in the order of their text."""
-    named = [column for column in form_of(subscriptions).names if column == "filter" or column.endswith(NAMING)]
-    vocabularies = Vocabularies(schema)
-    if named:
-        strings = map_given(subscriptions, partial(strings_of, schema), STRING, ["id", *named]).distinct().toArrow()
-        for attribute, string in sorted(zip(*(strings[column].to_pylist() for column in STRING), strict=True)):
-            (vocabularies.categories[attribute] if attribute else vocabularies.words).add(string)
-    return vocabularies
-
-
-def strings_of(schema: Schema, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """(attribute, string) of every category and word that a partition names; words have no attribute."""
-    vocabularies = Vocabularies(schema)
-    for batch in batches:
-        subscriptions_from_arrow(schema, vocabularies, batch, on_error="skip")
-    for attribute, vocabulary in (*vocabularies.categories.items(), ("", vocabularies.words)):
-        strings = pa.array(vocabulary.strings, pa.string())
-        yield pa.record_batch([pa.array([attribute] * len(strings), pa.string()), strings], names=list(STRING))
 
 
 def commit(
@@ -165,3 +145,14 @@ def commit(
             registry.close()
         save_manifest(folder, Manifest(1, len(files), name, schema.to_dict(), key, tuple(segments), f"segments/{1:08d}.vocabulary"))
     return int(pc.sum(packed["rows"]).as_py() or 0)
+
+
+def refuse_repeated_ids(segments: list[Segment]) -> None:
+    """Within a partition repeats are refused as in any bulk load; this finds those of different partitions."""
+    ids = pa.chunked_array([segment.names.strings for segment in segments], pa.string())
+    if len(segments) > 1 and len(ids.unique()) < len(ids):
+        counts = ids.value_counts()
+        twice = counts.filter(pc.greater(pc.struct_field(counts, 1), 1))
+        raise SubscriptionError(
+            f"id is {str(twice[0]['values'])!r} in {twice[0]['counts']} rows: an id stands once, nothing was built"
+        )

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidings.durable.manifest_view import View
+from tidings.durable.snapshots import LakeSnapshots, snapshots_at
 from tidings.errors import EventError, SchemaError
 from tidings.model.door.subscription import read_k
 from tidings.spark.frames.answer_columns import REASON
 from tidings.spark.frames.match_task import NAMED, MatchTask
 from tidings.spark.frames.parquet_files import form_of, frame_of, given_by, map_given
-from tidings.spark.frames.pins import Pin, is_in_parts, refuse_parts
-from tidings.spark.frames.topic_view import check_events, event_columns, newest_view
-from tidings.spark.parts.cut import first_part
+from tidings.spark.frames.pins import Pin
+from tidings.spark.frames.topic_view import check_events, event_columns, planned_view
+from tidings.spark.parts.cut import Cut
 from tidings.spark.parts.match_parts import match_parts
 
 
@@ -33,26 +33,23 @@ def match(
     ranking: bool = False,
     carry: Sequence[str] = (),
 ) -> DataFrame:
-    """Who should hear of each event, by the subscriptions of the topic at path `topic`; batch or streaming.
+    """Who should hear of each event, by the subscriptions of the topic at path or URL `topic`; batch or streaming.
 
     `events` may also be the path of Parquet files that every worker can open; then the workers read them (`parquet_files`). Columns
     that are no attribute of the topic are ignored; those named in `carry` stand in the matches of their event.
     """
-    folder = Path(topic).absolute()
+    place = snapshots_at(topic)
     if ranking and (k is not None or relaxed):
         raise EventError("ranking=True keeps every match for notify: it takes neither k nor relaxed")
-    task = MatchTask(folder, Pin(0, 0), None if k is None else read_k(k), relaxed, aggregate, corrupt, ranking)
+    task = MatchTask(place, Pin(0, 0), None if k is None else read_k(k), relaxed, aggregate, corrupt, ranking)
     given = given_by(events)
     form = form_of(given)
-    if is_in_parts(folder):
-        if ranking:
-            refuse_parts(folder)
-        _, view = newest_view(first_part(folder))
-        task = replace(task, carried=carried(form, carry, task))
-        return match_parts(frame_of(given), folder, task, taken(form, view, carry))
-    pin, view = newest_view(folder)
+    pin, view = planned_view(place, isinstance(given, DataFrame) and given.isStreaming)
     task = replace(task, pin=pin, carried=carried(form, carry, task))
-    return map_given(given, task, task.columns, taken(form, view, carry))
+    only = taken(form, view, carry)
+    if isinstance(place, LakeSnapshots) and (how := place.manifest(pin.manifest).cut) is not None:
+        return match_parts(frame_of(given), place, Cut(**how), task, only)
+    return map_given(given, task, task.columns, only)
 
 
 def taken(form: pa.Schema, view: View, carry: Sequence[str]) -> list[str]:

@@ -14,17 +14,17 @@ expiry, also in a micro-batch that has no match for it or no event at all.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidings.durable.snapshots import Snapshots, snapshots_at
 from tidings.errors import EventError
 from tidings.spark.frames.answer_columns import NOTIFICATION, RANKED
 from tidings.spark.frames.arrow_stage import map_arrow, spark_type
-from tidings.spark.frames.pins import Pin, newest
+from tidings.spark.frames.pins import Pin, frame_pin, newest
 from tidings.spark.frames.session import need_state
 from tidings.spark.frames.topic_view import task_view
 from tidings.spark.state.notification_rows import unpack
@@ -43,29 +43,29 @@ def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None
     `shards` is fixed when a streaming query first runs; four for each shuffle partition by default. `delay`, as "10 seconds": the
     events of a stream come out of order by at most so much and are put in order first.
     """
-    folder = Path(topic).absolute()
+    place = snapshots_at(topic)
     missing = [name for name in RANKED if name not in matches.columns]
     if missing:
         raise EventError(f"matches have no column {missing[0]!r}: notify takes the rows of match(..., ranking=True)")
     spark = matches.sparkSession
     need_state(matches, "notify", "windows")
     shards = shards or SHARDS_PER_PARTITION * int(str(spark.conf.get("spark.sql.shuffle.partitions")))
-    pin = newest(folder)
-    packed = map_arrow(matches.withColumn("shard", shard_column(shards)), ShardPacker(folder, pin, shards), PACKED)
+    pin = newest(place) if matches.isStreaming else frame_pin(place)
+    packed = map_arrow(matches.withColumn("shard", shard_column(shards)), ShardPacker(place, pin, shards), PACKED)
     if not matches.isStreaming:
-        replayed = packed.groupBy("shard").applyInArrow(lambda records: replay(folder, pin, records), TOLD)
+        replayed = packed.groupBy("shard").applyInArrow(lambda records: replay(place, pin, records), TOLD)
         return map_arrow(replayed, unpack, NOTIFICATION)
     if delay is not None:
         # Without the column that the watermark is of, Spark drops nothing for being late: that is for the windows to judge.
         packed = packed.withColumn("at", F.timestamp_micros("clock")).withWatermark("at", delay).drop("at")
         packed = packed.where(F.length("body") > 0)
-    processor = WindowProcessor(folder, pin, shards, delay is not None)
+    processor = WindowProcessor(place, pin, shards, delay is not None)
     told = packed.groupBy("shard").transformWithState(processor, TOLD, "append", "none" if delay is None else "eventtime")
     return map_arrow(told, unpack, NOTIFICATION)
 
 
-def replay(folder: Path, pin: Pin, records: pa.Table) -> pa.Table:
+def replay(topic: Snapshots, pin: Pin, records: pa.Table) -> pa.Table:
     """All of a shard's matches, in event time."""
     clock = pc.max(records["clock"]).as_py()
-    _, notes = ShardWindows().take(task_view(folder, pin)[0], records["body"].to_pylist(), clock)
+    _, notes = ShardWindows().take(task_view(topic, pin)[0], records["body"].to_pylist(), clock)
     return pa.table({"body": pa.array([to_bytes(notes)], pa.binary())})

@@ -9,20 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from tidings.durable.snapshots import snapshots_at
 from tidings.errors import EventError, TidingsError
 from tidings.model.columns.tables import arrow_schema, events_to_arrow
 from tidings.model.door.event import Event, EventReader
 from tidings.model.values.schema import Schema
 from tidings.spark.frames.answer_columns import CORRUPT, REASON
 from tidings.spark.frames.arrow_stage import Batches, Columns, given_out, map_arrow, shaped
-from tidings.spark.frames.pins import is_in_parts
-from tidings.spark.frames.topic_view import newest_view
-from tidings.spark.parts.cut import first_part
+from tidings.spark.frames.topic_view import form_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,6 @@ def parse(raw: DataFrame, topic: str | os.PathLike[str]) -> DataFrame:
     """The events of column `value` (string or binary) for the topic at path `topic`, and `_corrupt`."""
     if "value" not in raw.columns:
         raise EventError(f"raw events have no column 'value': they have {', '.join(raw.columns)}")
-    folder = Path(topic).absolute()
-    _, view = newest_view(first_part(folder) if is_in_parts(folder) else folder)
+    view = form_view(snapshots_at(topic))
     parser = Parser(view.schema, view.key)
     return map_arrow(raw.select("value"), parser, parser.columns)

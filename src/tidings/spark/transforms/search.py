@@ -25,14 +25,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tidings.durable.manifest import PINS
+from tidings.durable.lake.address import folder_of
+from tidings.durable.leases import PINS
 from tidings.errors import EventError, SchemaError, StorageError, SubscriptionError, TidingsError
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import events_from_arrow, subscriptions_from_arrow
 from tidings.model.values.schema import Attribute, Schema
 from tidings.spark.frames.answer_columns import CORRUPT, FOUND, REASON
 from tidings.spark.frames.arrow_stage import Batches, Columns, frame_form, given_out, map_arrow, shaped
-from tidings.spark.frames.pins import instant, micro_batch, once
+from tidings.spark.frames.pins import instant, micro_batch, once_in_folder
 from tidings.spark.transforms.searchable_events import FILE, EventWriter, SearchableEvents, read_events, topic_of, write_live
 
 _last: dict[tuple[Path, ...], SearchableEvents] = {}
@@ -74,7 +75,7 @@ class SearchTask:
         if files is None:
             query, batch = micro_batch() or ("", 0)
             files = (self.folder / PINS / query / f"{batch}.arrow",)
-            once(files[0], partial(write_live, self.folder, time=instant() if self.time is None else self.time))
+            once_in_folder(files[0], partial(write_live, self.folder, time=instant() if self.time is None else self.time))
         if files not in _last:
             table, time = read_events(files)
             _last.clear()
@@ -102,10 +103,10 @@ def search(
         if schema is None or snapshot is None:
             raise EventError("search in a DataFrame of events needs schema, and snapshot: a folder that every worker sees")
         made = schema if isinstance(schema, Schema) else Schema(schema)
-        folder = Path(snapshot).absolute()
+        folder = folder_of(snapshot, "snapshot").absolute()
         files: tuple[Path, ...] | None = write_snapshot(events, folder, made, key, at)
     else:
-        folder = Path(events).absolute()
+        folder = folder_of(events, "search").absolute()
         made, key = topic_of(folder)
         files = None if subscriptions.isStreaming else live_snapshot(folder, at)
     check_subscriptions(subscriptions, made)

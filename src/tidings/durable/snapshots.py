@@ -1,0 +1,147 @@
+"""Where the snapshots of a topic are found, and where those who read them leave word: a folder with a registry, or a lake.
+
+`snapshots_at(path)` says which it is. Both travel to workers pickled, as a path or a URL. `view` gives a snapshot from this
+process's cache: the newest KEPT_VIEWS stay mapped, and a manifest that shares segments with one of them checks and maps only the
+others, so following a topic that changes costs what changed. Of a lake, what is not on this machine yet is fetched first.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from tidings.durable.lake.address import place_of
+from tidings.durable.lake.lake import MANIFESTS, Lake
+from tidings.durable.lake.lake_manifest import LakeManifest
+from tidings.durable.lake.objects import FolderObjects, MissingObject, Objects, objects_at
+from tidings.durable.manifest import load_manifest
+from tidings.durable.manifest_view import View
+from tidings.errors import StorageError
+
+KEPT_VIEWS = 2
+TRIES = 3
+"""A file of the machine's cache may go, or be found damaged, between fetching and mapping it; then it is fetched again."""
+
+
+class Snapshots(Protocol):
+    def __hash__(self) -> int: ...
+
+    @property
+    def title(self) -> str:
+        """As sentences name the topic."""
+
+    @property
+    def notes(self) -> Objects:
+        """Where pins are put."""
+
+    def newest(self) -> int:
+        """The number of the newest manifest."""
+
+    def opened(self, number: int, part: int | None, known: View | None) -> View:
+        """The snapshot of a manifest, of one part of it or of all; raises MissingObject if it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSnapshots:
+    folder: Path
+
+    @property
+    def title(self) -> str:
+        return str(self.folder)
+
+    @property
+    def notes(self) -> Objects:
+        return FolderObjects(self.folder)
+
+    def newest(self) -> int:
+        return load_manifest(self.folder).number
+
+    def opened(self, number: int, part: int | None, known: View | None) -> View:
+        if not (self.folder / f"manifest-{number:08d}.json").exists():
+            raise MissingObject(f"{self.folder} has no manifest {number}")
+        return View(self.folder, load_manifest(self.folder, number), known=known)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSnapshots:
+    lake: Lake
+
+    @property
+    def title(self) -> str:
+        return self.lake.title
+
+    @property
+    def notes(self) -> Objects:
+        return self.lake.objects
+
+    def newest(self) -> int:
+        numbers = self.lake.numbers()
+        if not numbers:
+            self.lake.must_have()
+        return numbers[-1]
+
+    def manifest(self, number: int) -> LakeManifest:
+        return lake_manifest(self.lake, number)
+
+    def opened(self, number: int, part: int | None, known: View | None) -> View:
+        manifest = self.manifest(number)
+        snapshot = manifest.snapshot(None if part is None else [part])
+        for tries in reversed(range(TRIES)):
+            folder = self.lake.take(manifest, snapshot.files)
+            try:
+                return View(folder, snapshot, self.lake.objects.local is not None, known, self.title)
+            except StorageError:
+                if not tries or self.lake.objects.local is not None:
+                    raise
+                for name in snapshot.files:
+                    (folder / name).unlink(missing_ok=True)
+        raise AssertionError("the last try returns or raises")
+
+
+@lru_cache(maxsize=64)
+def lake_manifest(lake: Lake, number: int) -> LakeManifest:
+    """A manifest never changes, so it is read once a process."""
+    return lake.manifest(number)
+
+
+def snapshots_at(path: str | os.PathLike[str]) -> Snapshots:
+    """The topic at a path or URL. A folder with lake manifests is a lake, as one in parts is."""
+    place = place_of(path)
+    if not isinstance(place, Path):
+        return LakeSnapshots(Lake(objects_at(place)))
+    folder = place.absolute()
+    return LakeSnapshots(Lake(FolderObjects(folder))) if (folder / MANIFESTS).is_dir() else FolderSnapshots(folder)
+
+
+def once(notes: Objects, name: str, make: Callable[[], bytes]) -> bytes:
+    """The note of that name, made by the first who asks."""
+    with suppress(MissingObject):
+        return notes.get(name)
+    body = make()
+    return body if notes.put_new(name, body) else notes.get(name)
+
+
+_views: dict[tuple[str, int | None], list[View]] = {}
+_lock = threading.Lock()
+
+
+def view_of(topic: Snapshots, number: int, part: int | None = None) -> View:
+    """The view from this process's cache, opened if it is not there."""
+    with _lock:
+        kept = _views.setdefault((topic.title, part), [])
+        for view in kept:
+            if view.manifest.number == number:
+                return view
+        try:
+            view = topic.opened(number, part, kept[-1] if kept else None)
+        except MissingObject as error:
+            raise StorageError(f"{topic.title} no longer has manifest {number} with all its files: {error}") from error
+        kept.append(view)
+        del kept[:-KEPT_VIEWS]
+        return view
