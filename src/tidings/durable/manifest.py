@@ -50,6 +50,12 @@ class Manifest:
     vocabulary: str
     format: int = FORMAT
     sums: dict[str, int] = field(default_factory=dict)
+    crc: int = field(default=0, compare=False)
+
+    @property
+    def identity(self) -> int:
+        """Another number for every manifest, also where a topic was built anew and its manifests count from one again."""
+        return self.number << 32 | self.crc
 
     @property
     def files(self) -> list[str]:
@@ -59,6 +65,7 @@ class Manifest:
 def save_manifest(folder: Path, manifest: Manifest) -> None:
     """Make `manifest` the newest, and drop files that only manifests older than the last KEPT name."""
     fields = asdict(replace(manifest, sums={name: sum_of(folder / name) for name in manifest.files}))
+    del fields["crc"]
     text = json.dumps({**fields, "crc": _checksum(fields)})
     for name in (f"manifest-{manifest.number:08d}.json", NEWEST):
         partial = folder / f"{name}.partial"
@@ -96,7 +103,7 @@ def _manifest(path: Path) -> Manifest:
         raise StorageError(f"{path} is damaged: it does not have the check sum it was written with")
     if fields["format"] not in READABLE:
         raise StorageError(f"{path} has format {fields['format']}; this version of tidings reads up to format {FORMAT}")
-    return Manifest(**{**fields, "segments": tuple((file, live) for file, live in fields["segments"])})
+    return Manifest(**{**fields, "segments": tuple((file, live) for file, live in fields["segments"]), "crc": crc})
 
 
 def _checksum(fields: dict[str, Any]) -> int:

@@ -24,8 +24,8 @@ from tidings.durable.lake.machine_cache import machine_cache
 from tidings.durable.lake.objects import FolderObjects, objects_at
 from tidings.durable.lake.pull import pull_lake
 from tidings.durable.lake.push import LINK, WRITER
-from tidings.durable.opening import REGISTRY, DurableTopic, lock_folder, open_topic
-from tidings.durable.registry import Registry
+from tidings.durable.opening import DurableTopic, lock_folder, open_topic
+from tidings.durable.registry import REGISTRY, Registry
 from tidings.errors import StorageError
 from tidings.model.values.schema import Attribute, Schema
 

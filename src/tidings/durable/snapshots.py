@@ -20,8 +20,9 @@ from tidings.durable.lake.address import place_of
 from tidings.durable.lake.lake import MANIFESTS, Lake
 from tidings.durable.lake.lake_manifest import LakeManifest
 from tidings.durable.lake.objects import FolderObjects, MissingObject, Objects, objects_at
-from tidings.durable.manifest import load_manifest
+from tidings.durable.manifest import Manifest, load_manifest
 from tidings.durable.manifest_view import View
+from tidings.durable.registry import REGISTRY
 from tidings.errors import StorageError
 
 KEPT_VIEWS = 2
@@ -40,10 +41,10 @@ class Snapshots(Protocol):
     def notes(self) -> Objects:
         """Where pins are put."""
 
-    def newest(self) -> int:
-        """The number of the newest manifest."""
+    def newest(self) -> Manifest | LakeManifest:
+        """The newest manifest."""
 
-    def opened(self, number: int, part: int | None, known: View | None) -> View:
+    def opened(self, number: int, identity: int, part: int | None, known: View | None) -> View:
         """The snapshot of a manifest, of one part of it or of all; raises MissingObject if it is gone."""
 
 
@@ -59,10 +60,10 @@ class FolderSnapshots:
     def notes(self) -> Objects:
         return FolderObjects(self.folder)
 
-    def newest(self) -> int:
-        return load_manifest(self.folder).number
+    def newest(self) -> Manifest:
+        return load_manifest(self.folder)
 
-    def opened(self, number: int, part: int | None, known: View | None) -> View:
+    def opened(self, number: int, identity: int, part: int | None, known: View | None) -> View:
         if not (self.folder / f"manifest-{number:08d}.json").exists():
             raise MissingObject(f"{self.folder} has no manifest {number}")
         return View(self.folder, load_manifest(self.folder, number), known=known)
@@ -80,17 +81,19 @@ class LakeSnapshots:
     def notes(self) -> Objects:
         return self.lake.objects
 
-    def newest(self) -> int:
-        numbers = self.lake.numbers()
-        if not numbers:
-            self.lake.must_have()
-        return numbers[-1]
+    def newest(self) -> LakeManifest:
+        return self.lake.must_have()
 
-    def manifest(self, number: int) -> LakeManifest:
-        return lake_manifest(self.lake, number)
+    def manifest(self, number: int, identity: int = 0) -> LakeManifest:
+        """From this process's cache, if that has the one of this identity (0 for any)."""
+        manifest = lake_manifest(self.lake, number)
+        if identity not in (0, manifest.identity):
+            lake_manifest.cache_clear()
+            manifest = lake_manifest(self.lake, number)
+        return manifest
 
-    def opened(self, number: int, part: int | None, known: View | None) -> View:
-        manifest = self.manifest(number)
+    def opened(self, number: int, identity: int, part: int | None, known: View | None) -> View:
+        manifest = self.manifest(number, identity)
         snapshot = manifest.snapshot(None if part is None else [part])
         for tries in reversed(range(TRIES)):
             folder = self.lake.take(manifest, snapshot.files)
@@ -119,6 +122,14 @@ def snapshots_at(path: str | os.PathLike[str]) -> Snapshots:
     return LakeSnapshots(Lake(FolderObjects(folder))) if (folder / MANIFESTS).is_dir() else FolderSnapshots(folder)
 
 
+def holds_topic(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a topic at a path or URL."""
+    topic = snapshots_at(path)
+    if isinstance(topic, LakeSnapshots):
+        return bool(topic.lake.numbers())
+    return (Path(topic.title) / REGISTRY).exists()
+
+
 def once(notes: Objects, name: str, make: Callable[[], bytes]) -> bytes:
     """The note of that name, made by the first who asks."""
     with suppress(MissingObject):
@@ -131,17 +142,23 @@ _views: dict[tuple[str, int | None], list[View]] = {}
 _lock = threading.Lock()
 
 
-def view_of(topic: Snapshots, number: int, part: int | None = None) -> View:
-    """The view from this process's cache, opened if it is not there."""
+def view_of(topic: Snapshots, number: int, part: int | None = None, identity: int = 0) -> View:
+    """The view from this process's cache, opened if it is not there; `identity` is that of the manifest, 0 if it is not known."""
     with _lock:
         kept = _views.setdefault((topic.title, part), [])
         for view in kept:
-            if view.manifest.number == number:
+            if view.manifest.number == number and identity in (0, view.manifest.identity):
                 return view
+        kept[:] = [view for view in kept if view.manifest.number != number]
         try:
-            view = topic.opened(number, part, kept[-1] if kept else None)
+            view = topic.opened(number, identity, part, kept[-1] if kept else None)
         except MissingObject as error:
             raise StorageError(f"{topic.title} no longer has manifest {number} with all its files: {error}") from error
         kept.append(view)
         del kept[:-KEPT_VIEWS]
         return view
+
+
+def newest_view(topic: Snapshots) -> View:
+    newest = topic.newest()
+    return view_of(topic, newest.number, identity=newest.identity)

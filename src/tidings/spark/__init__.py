@@ -10,6 +10,7 @@ done.
 """
 
 from tidings.spark.frames.session import session
+from tidings.spark.transforms.adopt import adopt
 from tidings.spark.transforms.board import board
 from tidings.spark.transforms.build import build
 from tidings.spark.transforms.follow import follow
@@ -18,4 +19,4 @@ from tidings.spark.transforms.notify import notify
 from tidings.spark.transforms.parse import parse
 from tidings.spark.transforms.search import search
 
-__all__ = ["board", "build", "follow", "match", "notify", "parse", "search", "session"]
+__all__ = ["adopt", "board", "build", "follow", "match", "notify", "parse", "search", "session"]

@@ -14,6 +14,7 @@ from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import events_from_arrow, subscriptions_from_arrow
 from tidings.spark import build, match
+from tidings.spark.parts import match_parts
 from tidings.spark.parts.cut import cut_by, extents
 
 pytestmark = SPARK
@@ -77,8 +78,10 @@ def answers():
         }
 
 
+@pytest.mark.parametrize("held", ["in place", "fanned out"])
 @pytest.mark.parametrize("by", CUTS)
-def test_parts_answer_as_one_topic(spark, tmp_path, answers, by):
+def test_parts_answer_as_one_topic(spark, tmp_path, monkeypatch, answers, by, held):
+    monkeypatch.setattr(match_parts, "IN_PLACE", 0.5 if held == "in place" else 0.0)
     given, frame = table(), spark.createDataFrame(events()).repartition(2)
     parts = tmp_path / "parts"
     source = spark.createDataFrame(given).repartition(2)

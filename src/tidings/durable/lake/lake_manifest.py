@@ -79,8 +79,20 @@ class LakeManifest:
         chosen = [segment for part in wanted for segment in self.parts.get(part, ())]
         segments = tuple((segment.file, segment.live) for segment in chosen)
         return Manifest(
-            self.number, self.seq, self.topic, self.schema, self.key, segments, self.vocabulary, self.format, dict(self.sums)
+            self.number,
+            self.seq,
+            self.topic,
+            self.schema,
+            self.key,
+            segments,
+            self.vocabulary,
+            sums=dict(self.sums),
+            crc=zlib.crc32(self.writer.encode()),
         )
+
+    @property
+    def identity(self) -> int:
+        return self.snapshot(()).identity
 
     def trimmed(self) -> LakeManifest:
         """Without sizes and sums of what it does not name."""

@@ -8,7 +8,7 @@ import json
 
 from tidings.durable.lake.lake import Lake
 from tidings.durable.lake.lake_manifest import LakeManifest
-from tidings.durable.lake.record_objects import record_rows_of
+from tidings.durable.lake.record_objects import rows_of
 from tidings.durable.manifest import load_segment, load_vocabularies
 from tidings.durable.recovery import restored_publisher
 from tidings.errors import StorageError
@@ -40,7 +40,7 @@ class LakeTopic(Topic):
         ]
         self.use(vocabularies)
         self.store.adopt(Snapshot(tuple(segments), manifest.seq))
-        record = {name: list(record_rows_of(folder / file, name)) for name, file in manifest.record.items()}
-        events = [json.loads(body) for _, _, body, _ in record.get("event", [])]
-        states = [(name, body) for name, body, _ in record.get("state", [])]
+        record = {name: rows_of(folder / file, name) for name, file in manifest.record.items() if name in ("event", "state")}
+        events = [json.loads(body) for _, _, body in record.get("event", [])]
+        states = [(name, body) for name, body in record.get("state", [])]
         self.publisher = restored_publisher(self.new_publisher(), self.store, manifest.facts, events, states)

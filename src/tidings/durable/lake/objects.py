@@ -26,7 +26,10 @@ from tidings.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PATIENCE = {"max_retries": 12, "retry_timeout": timedelta(minutes=2), "backoff": {"max_backoff": timedelta(seconds=5)}}
+PATIENCE = {"max_retries": 1000, "retry_timeout": timedelta(minutes=1), "backoff": {"max_backoff": timedelta(seconds=5)}}
+"""A minute: a server that is started again is back by then, and one that is not there at all is told soon enough."""
+SETTINGS = ("AWS_", "GOOGLE_", "AZURE_")
+"""The beginnings of what obstore reads from the environment."""
 DELETED_AT_ONCE = 1000
 
 
@@ -204,7 +207,8 @@ class CloudObjects:
                 obstore.delete(self._store(), every[first : first + DELETED_AT_ONCE])
 
     def _store(self) -> Any:
-        return opened(self.url.text, os.getpid())
+        said = frozenset((name, value) for name, value in os.environ.items() if name.startswith(SETTINGS))
+        return opened(self.url.text, os.getpid(), said)
 
     @contextmanager
     def _told(self, name: str, act: str) -> Iterator[None]:
@@ -221,8 +225,8 @@ class CloudObjects:
 
 
 @lru_cache(maxsize=16)
-def opened(url: str, process: int) -> Any:
-    """The store of a URL. A forked child opens its own: threads that wait for answers do not survive a fork."""
+def opened(url: str, process: int, environment: frozenset[tuple[str, str]]) -> Any:
+    """The store of a URL, as the environment says. A forked child opens its own: threads do not survive a fork."""
     from obstore.store import from_url
 
     return from_url(url, retry_config=PATIENCE)

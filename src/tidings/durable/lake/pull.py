@@ -22,15 +22,13 @@ from numpy.typing import NDArray
 from tidings.durable.lake.lake import Lake
 from tidings.durable.lake.lake_manifest import LakeManifest, LakeSegment
 from tidings.durable.lake.push import LINK, link_to
-from tidings.durable.lake.record_objects import COLUMNS, record_rows_of
+from tidings.durable.lake.record_objects import put_facts, put_record, rows_of
 from tidings.durable.lake.subscription_objects import ORDINAL, RECORD, SINCE, by_form, read_rows
 from tidings.durable.manifest import Manifest, save_manifest
-from tidings.durable.registry import FORMAT, Registry, put_chunk, put_subscriptions, set_meta
+from tidings.durable.registry import FORMAT, REGISTRY, Registry, put_chunk, put_subscriptions, set_meta
 from tidings.durable.registry_journal import chunk_body
 from tidings.errors import StorageError, StorageWarning
 from tidings.match.store.array_files import read_arrays
-
-REGISTRY = "registry.sqlite"
 
 
 def pull_lake(lake: Lake, folder: Path, number: int | None = None) -> LakeManifest:
@@ -67,15 +65,13 @@ def fill_registry(lake: Lake, manifest: LakeManifest, work: Path) -> int:
     registry = Registry(work / REGISTRY)
     try:
         with registry.transaction() as db:
-            set_meta(db, format=FORMAT, name=manifest.topic, schema=manifest.schema, key=manifest.key, seq=seq, **manifest.facts)
+            set_meta(db, format=FORMAT, name=manifest.topic, schema=manifest.schema, key=manifest.key, seq=seq)
             for at, (since, table) in enumerate(loads, manifest.seq + 1):
                 put_chunk(db, at, len(table), chunk_body(table, since).to_pybytes())
             put_subscriptions(db, seq, singles)
             for name, file in manifest.record.items():
-                columns = [*COLUMNS[name], "body", "crc"]
-                marks = ", ".join("?" * len(columns))
-                rows = record_rows_of(lake.take(manifest, [file]) / file, name)
-                db.executemany(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", rows)
+                put_record(db, name, rows_of(lake.take(manifest, [file]) / file, name))
+            put_facts(db, manifest.facts)
             set_meta(db, **{LINK: link_to(lake, manifest, seq)})
     finally:
         registry.close()

@@ -15,7 +15,7 @@ from typing import Any
 from tidings.durable.lake.changing import ChangedPart
 from tidings.durable.lake.lake import Lake, LostRace
 from tidings.durable.lake.lake_manifest import LakeManifest, LakeSegment
-from tidings.durable.lake.record_objects import FACTS, record_tables
+from tidings.durable.lake.record_objects import record_tables
 from tidings.durable.lake.subscription_objects import rows_in_registry, write_rows
 from tidings.durable.manifest import save_live, save_vocabularies
 from tidings.durable.registry import Registry, set_meta
@@ -123,12 +123,11 @@ class Pusher:
         return LakeSegment(segment.file, bitmap, segment.rows, segment.count, segment.count - left)
 
     def _record(self, there: Mapping[str, int], made: ChangedPart) -> tuple[dict[str, str], dict[str, Any]]:
-        with self.registry.reading():
-            meta, tables = self.registry.meta(), record_tables(self.registry)
+        tables, facts = record_tables(self.registry)
         named = {}
         for name, table in tables.items():
             named[name] = made.take(self.lake.make("parquet", lambda path, t=table: write_rows(t, path), there))  # type: ignore[misc]
-        return named, {name: meta[name] for name in FACTS if name in meta}
+        return named, facts
 
 
 def is_as(manifest: LakeManifest, base: LakeManifest) -> bool:

@@ -31,7 +31,7 @@ from pyspark import TaskContext
 
 from tidings.durable.lake.objects import FolderObjects, MissingObject
 from tidings.durable.leases import FRAME, LEASE, PINS, lease_from
-from tidings.durable.snapshots import LakeSnapshots, Snapshots, once
+from tidings.durable.snapshots import Snapshots, once
 from tidings.errors import StorageError
 from tidings.model.values.times import parse_time
 
@@ -48,8 +48,11 @@ _reader = f"{FRAME}{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
 class Pin(NamedTuple):
+    """`identity` is the manifest's, 0 in a pin of earlier versions."""
+
     manifest: int
     time: int
+    identity: int = 0
 
 
 def instant(time: Any = None) -> int:
@@ -58,7 +61,8 @@ def instant(time: Any = None) -> int:
 
 
 def newest(topic: Snapshots) -> Pin:
-    return Pin(topic.newest(), instant())
+    manifest = topic.newest()
+    return Pin(manifest.number, instant(), manifest.identity)
 
 
 def frame_pin(topic: Snapshots) -> Pin:
@@ -89,10 +93,6 @@ def pin_body(pin: Pin) -> bytes:
     return json.dumps({**pin._asdict(), "until": lease_from(wall_clock.time())}).encode()
 
 
-def is_in_parts(topic: Snapshots) -> bool:
-    return isinstance(topic, LakeSnapshots) and topic.manifest(topic.newest()).cut is not None
-
-
 def current(topic: Snapshots, otherwise: Pin) -> Pin:
     """The pin of the micro-batch that this task is of; `otherwise` in a batch query."""
     where = micro_batch()
@@ -120,7 +120,7 @@ def pinned(topic: Snapshots, query: str, batch: int) -> Pin:
         found = json.loads(body)
         if len(_seen) >= REMEMBERED:
             _seen.clear()
-        _seen[known] = Pin(found["manifest"], found["time"])
+        _seen[known] = Pin(found["manifest"], found["time"], found.get("identity", 0))
     return _seen[known]
 
 

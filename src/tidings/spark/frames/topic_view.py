@@ -18,23 +18,24 @@ NOBODY = -1
 def planned_view(topic: Snapshots, streaming: bool) -> tuple[Pin, View]:
     """The newest manifest and its form: what a transform is planned with. A batch DataFrame reads it whenever it runs."""
     pin = newest(topic) if streaming else frame_pin(topic)
-    return pin, view_of(topic, pin.manifest, NOBODY)
+    return pin, view_of(topic, pin.manifest, NOBODY, pin.identity)
 
 
 def form_view(topic: Snapshots) -> View:
     """For whoever needs schema and key alone."""
-    return view_of(topic, topic.newest(), NOBODY)
+    newest = topic.newest()
+    return view_of(topic, newest.number, NOBODY, newest.identity)
 
 
 def task_view(topic: Snapshots, otherwise: Pin, part: int | None = None) -> tuple[View, int]:
     """The view and the instant of the micro-batch that this task is of; those of `otherwise` in a batch query."""
     pin = current(topic, otherwise)
-    return view_at(topic, pin.manifest, part), pin.time
+    return view_at(topic, pin.manifest, part, pin.identity), pin.time
 
 
-def view_at(topic: Snapshots, manifest: int, part: int | None = None) -> View:
+def view_at(topic: Snapshots, manifest: int, part: int | None = None, identity: int = 0) -> View:
     try:
-        return view_of(topic, manifest, part)
+        return view_of(topic, manifest, part, identity)
     except StorageError as error:
         if isinstance(error.__cause__, MissingObject):
             raise StorageError(f"{error}; {what_to_do()}") from error

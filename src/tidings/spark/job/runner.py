@@ -21,8 +21,7 @@ from pyspark.sql.streaming import StreamingQuery
 from rich.console import Console
 from rich.live import Live
 
-from tidings.durable.manifest_view import View
-from tidings.durable.registry import REGISTRY
+from tidings.durable.snapshots import holds_topic, newest_view, snapshots_at
 from tidings.errors import TidingsError
 from tidings.spark.frames.session import session
 from tidings.spark.job.job_file import Job, JobError, Source
@@ -92,13 +91,19 @@ def start(job: Job, master: str, packages: str | None = None) -> SparkSession:
 
 def ensure_topic(spark: SparkSession, job: Job, console: Console) -> None:
     """Build the topic from [subscriptions] if the folder holds none."""
-    folder = Path(job.topic.path)
-    if (folder / REGISTRY).exists():
+    folder = job.topic.path
+    if holds_topic(folder):
         return
     if job.subscriptions is None or job.schema is None:
         raise JobError(f"{folder} holds no topic; to make one the job needs topic.schema and [subscriptions]")
     begun = wall_clock.monotonic()
-    count = build(read(spark, job.subscriptions), folder, job.topic.name or folder.name, job.schema, key=job.topic.key)
+    count = build(
+        read(spark, job.subscriptions),
+        folder,
+        job.topic.name or folder.rstrip("/").rpartition("/")[2],
+        job.schema,
+        key=job.topic.key,
+    )
     console.print(f"built {folder} of {count:,} subscriptions in {wall_clock.monotonic() - begun:.1f} s")
 
 
@@ -217,7 +222,7 @@ def one_sentence(failure: PySparkException) -> str:
 
 def report_of(spark: SparkSession, running: Running, took: float) -> Report:
     job = running.job
-    view = View.open(job.topic.path, verify=False)
+    view = newest_view(snapshots_at(job.topic.path))
     top, events = [], None
     try:
         found = read(spark, Source(job.sink.format, job.sink.options))

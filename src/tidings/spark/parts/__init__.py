@@ -1,8 +1,7 @@
-"""Topics whose subscriptions outgrow a worker, cut into parts: each a topic's folder of its own, mapped where its events are
-matched.
+"""Topics in lakes, built by the executors, and cut into parts where subscriptions outgrow a worker.
 
-A part is a cut of the topic, for good; it has nothing to do with Spark's partitions, nor with the shards of the state. Read
-`cut` first (in which part a subscription stands, which parts an event visits), then `build_parts` and `match_parts`.
+A part is a cut of the topic; it has nothing to do with Spark's partitions, nor with the shards of the state. Read `cut` first (in
+which part a subscription stands, which parts an event visits), then `gather_codes`, `build_lake` and `match_parts`.
 
 Imports: `frames` and `state`, and the engine's rooms.
 """

@@ -15,8 +15,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from tidings.durable.manifest_view import View
 from tidings.durable.snapshots import Snapshots
+from tidings.errors import StorageError
 from tidings.model.door.event import Event
-from tidings.spark.frames.pins import Pin
+from tidings.spark.frames.pins import Pin, micro_batch, was_adopted
 from tidings.spark.frames.topic_view import task_view, view_at
 from tidings.spark.state.notification_rows import notes_table
 from tidings.spark.state.shard_boards import Objects, ShardBoards
@@ -64,7 +65,14 @@ class BoardProcessor(StatefulProcessor):  # type: ignore[misc]
             yield json.dumps({record["id"]: record for record in some}).encode()
 
     def _before(self, facts: Facts) -> View:
-        return view_at(self.topic, facts["manifest"] or 0)
+        """The watchers of the last micro-batch; of a query that was told to go on without them, those of this one."""
+        try:
+            return view_at(self.topic, facts["manifest"] or 0)
+        except StorageError:
+            where = micro_batch()
+            if where is None or not was_adopted(self.topic, where[0]):
+                raise
+            return task_view(self.topic, self.pin)[0]
 
 
 def latest_of(entries: Iterable[bytes]) -> Objects:

@@ -67,7 +67,7 @@ class ShardBoards:
     def follow(self, view: View) -> list[Notification]:
         """Take on the watchers of `view`; the lists of those that begin."""
         known, self.view = self.view, view
-        if view.manifest.number == known.manifest.number:
+        if view.manifest.identity == known.manifest.identity:
             return []
         ids = list(self._watchers)
         place = view.locate(pa.array(ids, pa.string()))

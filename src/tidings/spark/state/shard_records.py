@@ -59,7 +59,7 @@ class ShardPacker:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         for matches in together(batches, arrow_stage.HELD_ROWS):
             view, _ = task_view(self.topic, self.pin)
-            yield self.pack(matches, counts(self.topic, view.manifest.number))
+            yield self.pack(matches, counts(self.topic, view.manifest.identity, view.manifest.number))
 
     def pack(self, matches: pa.Table, counted: bool) -> pa.RecordBatch:
         clock = pc.max(matches["time"]).as_py()
@@ -78,9 +78,9 @@ class ShardPacker:
 
 
 @lru_cache(maxsize=8)
-def counts(topic: Snapshots, number: int) -> bool:
+def counts(topic: Snapshots, identity: int, number: int) -> bool:
     """Whether any subscription of a manifest has a window of so many publications."""
-    segments = view_at(topic, number).segments
+    segments = view_at(topic, number, identity=identity).segments
     kinds = [live.segment.table["window"] for live in segments if "window" in live.segment.table.column_names]
     return any(text.endswith("events") for kind in kinds for text in kind.unique().drop_null().to_pylist())
 

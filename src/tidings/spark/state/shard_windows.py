@@ -56,7 +56,7 @@ class ShardWindows:
         """A batch: what it does to the shard, and whom it notifies."""
         gone = self._outdated(view)
         self._forget(gone)
-        self.manifest = view.manifest.number
+        self.manifest = view.manifest.identity
         tables = [from_bytes(body) for body in bodies if body]
         if not tables:
             step = WindowStep(clock, self.manifest, gone, NEWCOMERS.empty_table(), NOTHING)
@@ -88,7 +88,7 @@ class ShardWindows:
 
     def _outdated(self, view: View) -> NDArray[np.int32]:
         """Members that are gone or have another window now. What was plain must be asked for again."""
-        if view.manifest.number == self.manifest:
+        if view.manifest.identity == self.manifest:
             return np.zeros(0, np.int32)
         members = np.flatnonzero(self.known["live"]).astype(np.int32)
         self.member = {self.ids[member]: member for member in members.tolist()}

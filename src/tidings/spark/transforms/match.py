@@ -15,10 +15,9 @@ from tidings.errors import EventError, SchemaError
 from tidings.model.door.subscription import read_k
 from tidings.spark.frames.answer_columns import REASON
 from tidings.spark.frames.match_task import NAMED, MatchTask
-from tidings.spark.frames.parquet_files import form_of, frame_of, given_by, map_given
+from tidings.spark.frames.parquet_files import form_of, given_by, map_given
 from tidings.spark.frames.pins import Pin
 from tidings.spark.frames.topic_view import check_events, event_columns, planned_view
-from tidings.spark.parts.cut import Cut
 from tidings.spark.parts.match_parts import match_parts
 
 
@@ -47,8 +46,8 @@ def match(
     pin, view = planned_view(place, isinstance(given, DataFrame) and given.isStreaming)
     task = replace(task, pin=pin, carried=carried(form, carry, task))
     only = taken(form, view, carry)
-    if isinstance(place, LakeSnapshots) and (how := place.manifest(pin.manifest).cut) is not None:
-        return match_parts(frame_of(given), place, Cut(**how), task, only)
+    if isinstance(place, LakeSnapshots) and place.manifest(pin.manifest, pin.identity).cut is not None:
+        return match_parts(given, place, task, only)
     return map_given(given, task, task.columns, only)
 
 

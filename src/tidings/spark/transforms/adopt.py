@@ -1,0 +1,40 @@
+"""`adopt`: a query that has stopped for good goes on, because somebody says so.
+
+A query refuses a topic that it has not read, or that is older than what it read, and what a lease no longer holds: going on by
+itself could repeat a micro-batch with other answers. `adopt` says that this is known and wanted: after a topic was built anew or
+moved, or a query lay still for longer than its lease. The micro-batch that was running when it stopped then runs with the newest
+manifest. Windows go on: members that the topic no longer has are dropped, changed ones begin anew. Boards go on from their
+objects; watchers that the query did not know before begin without their current list being told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from tidings.durable.lake.address import place_of
+from tidings.durable.lake.objects import MissingObject, objects_at
+from tidings.durable.leases import PINS
+from tidings.durable.snapshots import snapshots_at
+from tidings.errors import StorageError
+from tidings.spark.frames.pins import ADOPTED, newest, pin_body
+
+
+def adopt(topic: str | os.PathLike[str], checkpoint: str | os.PathLike[str]) -> None:
+    """Let the query of `checkpoint`, which must not be running, go on with the topic at `topic` as it is now."""
+    place = snapshots_at(topic)
+    body = pin_body(newest(place))
+    for reader in (query := query_of(checkpoint), f"follow-{query}"):
+        pins = [one.name for one in place.notes.listed(f"{PINS}/{reader}/")]
+        place.notes.put(f"{PINS}/{reader}/{ADOPTED}.json", body)
+        place.notes.delete(name for name in pins if not name.endswith(f"/{ADOPTED}.json"))
+
+
+def query_of(checkpoint: str | os.PathLike[str]) -> str:
+    """The id that Spark gave the query when the checkpoint was made."""
+    try:
+        return str(json.loads(objects_at(place_of(checkpoint)).get("metadata"))["id"])
+    except (MissingObject, ValueError, KeyError, TypeError):
+        raise StorageError(
+            f"{checkpoint} is no checkpoint of a streaming query: one that has a file 'metadata' is accepted"
+        ) from None

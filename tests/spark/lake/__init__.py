@@ -1,0 +1,1 @@
+"""Spark on topics at a URL, against a real S3 server."""
