@@ -108,8 +108,8 @@ class WindowsOracle:
     def replay(self, subscription: str, live: Sequence[Published], time: int) -> list[Notice]:
         """Give a list that has just begun what is live: who of it stands in the list is told as if it had just entered."""
         interest, now = self.interests[subscription], max(time, self.clock)
-        interest.matches += live
         interest.replayed |= {match.number for match in live}
+        interest.matches += [match for match in live if interest.is_candidate(match, now, self.number)]
         top = interest.top(now, self.number)
         interest.told |= {match.number for match in top}
         ranks = [0] * len(top) if interest.k is None else range(1, len(top) + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -106,6 +107,12 @@ def test_an_event_dated_far_ahead_is_refused_and_the_clock_stays():
         lambda topic: topic.subscription([]),
         lambda topic: topic.update({}, score=1),
         lambda topic: topic.subscribe_many(pa.table({"id": ["a"], "by": ['{"near": 5}']})),
+        lambda topic: topic.match({"type": np.array([1.0, 2.0])}),
+        lambda topic: topic.match({"specversion": np.array([1.0, 2.0])}),
+        lambda topic: topic.publish_batch({"type": np.array([1.0, 2.0])}),
+        lambda topic: topic.subscribe("a", {"op": np.array([1.0, 2.0]), "args": []}),
+        lambda topic: topic.subscribe("a", {"op": "and", "args": [{"op": np.array([1.0]), "args": [{"property": "price"}, 1]}]}),
+        lambda topic: topic.publish_batch(pa.Table.from_arrays([pa.array([1.0])] * 2, names=["price", "price"])),
         lambda topic: td.Topic("x", 0),
         lambda topic: td.Schema(0),
     ],

@@ -60,7 +60,7 @@ class Model:
         live = [
             Published(e["id"], relevance, at, expires_of(e), number)
             for e, at, number in self.live_at(time)
-            if e["price"] >= terms["lo"] and (relevance := BY[terms["by"]](e)) is not None
+            if e["price"] >= terms["lo"] and (relevance := self.relevance(id, e)) is not None
         ]
         return plain(self.windows.replay(id, live, time))
 
@@ -160,8 +160,7 @@ class Pair:
             what = draw.random()
             if what < 0.3:
                 id, made = f"s{draw.randrange(8)}", terms(draw, time)
-                replay = made["by"] != "near" and draw.random() < 0.6
-                self.subscribe(id, made, replay, time)
+                self.subscribe(id, made, draw.random() < 0.6, time)
             elif what < 0.85:
                 events = [self.event(f"e{n}.{i}", time) for i in range(draw.choice([1, 1, 3]))]
                 expected = [note for event in events for note in model.publish(event, time * SECOND)]

@@ -96,3 +96,23 @@ def test_in_a_batch_all_kinds_of_lists_tell_in_order_of_time():
     again.subscribe("plain", "size > 0", time=0)
     assert told == [note for event in events for note in again.publish(event)]
     assert {note.why for note in told} == {"matched", "entered", "promoted"}
+
+
+@pytest.mark.parametrize("window", ["100 seconds", "9 events"])
+@pytest.mark.parametrize("ranking", [{"by": NEAR}, {"by": "-price"}, {}], ids=["near", "by", "score"])
+def test_a_list_that_began_with_a_replay_outlives_a_restart(tmp_path, window, ranking):
+    twin, filter = td.Topic("t", SCHEMA), None if ranking == {"by": NEAR} else "price > 0"
+    with td.open(tmp_path, "t", SCHEMA) as topic:
+        for one in (twin, topic):
+            one.publish_batch([{"id": f"e{i}", "price": i} for i in range(1, 9)], time=1)
+            told = one.subscribe("s", filter, k=2, window=window, **ranking, replay=True, time=2)
+        before = topic.top("s", time=2)
+        assert [(n.event, n.score) for n in told] == [(m.event, m.score) for m in before]
+        assert [(n.rank, n.why) for n in told] == [(1, "entered"), (2, "entered")]
+        topic.abandon()
+    with td.open(tmp_path) as topic:
+        assert topic.top("s", time=2) == before
+        for time in range(3, 9):
+            event = {"id": f"f{time}", "price": time}
+            assert topic.publish(event, time=time) == twin.publish(event, time=time)
+        assert topic.advance(103) == twin.advance(103)

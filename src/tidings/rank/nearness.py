@@ -1,7 +1,8 @@
 """Which subscriptions are nothing but an ideal point: they hear of every event, ranked by how near it lies, within a window.
 
 Such a subscription has no filter, a window, and `by={"near": ..., "weights": ...}` with weights above 0 and no decay; it goes by
-neither similarity nor an expiry of its own. No event can be excluded for it by matching, and most can by their distance.
+neither similarity nor an expiry of its own. No event can be excluded for it by matching, and most can by their distance. One
+that began with a replay is `listed`: its list has events from before it, and is kept as those of matches are.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def point_of(by: str | None, k: int | None) -> IdealPoint | None:
     if by is None or not by.lstrip().startswith("{") or (k is not None and k > LARGEST_K):
         return None
     spec = json.loads(by)
-    if "near" not in spec or "decay" in spec:
+    if "near" not in spec or "decay" in spec or spec.get("listed"):
         return None
     weights = tuple(float(spec.get("weights", {}).get(name, 1.0)) for name in spec["near"])
     if not all(weight > 0.0 for weight in weights):

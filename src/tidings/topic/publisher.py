@@ -150,7 +150,7 @@ class Publisher:
             return [Notification(s.id, e.id, score, None, "matched", instant(now)) for e, score in scores if math.isfinite(score)]
         candidates = self._candidates(s, live, now)
         told = candidates if s.k is None else candidates[: s.k]
-        if s.k and told and s.id not in self.near:
+        if s.k and told:
             self._begin(s)
             self.windows.fill(s.id, [c._replace(told=nth < s.k) for nth, c in enumerate(candidates)])
         ranks = [None] * len(told) if s.k is None else range(1, len(told) + 1)

@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from tidings.errors import EventError, SubscriptionError
 from tidings.match.answers.results import Notification
-from tidings.match.store.listing import listed
+from tidings.match.store import listing
 from tidings.match.store.segment import near_rows
 from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.tables import subscription_at, subscriptions_from_arrow
+from tidings.model.door.by import listed
 from tidings.model.door.single_values import read_id, read_name
 from tidings.model.door.subscription import Subscription, known_id, make_subscription, read_k
+from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import relevance_of
 from tidings.topic.bodies import with_bodies
 from tidings.topic.changing import Changing, Committed
@@ -91,6 +93,7 @@ class Subscribing(Changing):
         if subscription.is_ranked:
             subscription = replace(subscription, since=now)
         with self._writing:
+            subscription = self._replayed(subscription) if replay else subscription
             seq = self.store.next_seq
             with Committed(self) as change:
                 notes = change.watch(lambda publisher: publisher.register(subscription, now, replay))
@@ -99,6 +102,13 @@ class Subscribing(Changing):
                 self.journal.put(seq, subscription, notes, self.publisher)
                 self.store.put(seq, [subscription])
             return notes
+
+    def _replayed(self, subscription: Subscription) -> Subscription:
+        """One that is nothing but an ideal point keeps a list like any other, if there is something to begin it with."""
+        if self.key is not None or not len(self.publisher.events) or ideal_point(subscription) is None:
+            return subscription
+        assert subscription.by is not None
+        return replace(subscription, by=listed(subscription.by))
 
     def subscribe_many(self, table: pa.Table, *, on_error: str = "raise", time: Any = None) -> int:
         """Register the rows of a table (columnar form or a `filter` column); how many were taken."""
@@ -202,7 +212,7 @@ class Subscribing(Changing):
         except EventError as problem:
             raise SubscriptionError(str(problem)) from None
         last = None if after is None else known_id(after)
-        return listed(self.store, owner, tag, last, read_k(limit))
+        return listing.listed(self.store, owner, tag, last, read_k(limit))
 
     def __iter__(self) -> Iterator[Subscription]:
         """All of them by id, read page by page: what changes meanwhile may or may not be seen."""

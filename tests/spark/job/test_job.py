@@ -40,6 +40,11 @@ def spec(folder: Path) -> dict:
         ({"run": {"checkpoint": "c", "often": 1}}, r"run\.often is unknown: \[run\] has checkpoint, trigger"),
         ({"answer": {"kind": "tell"}}, "answer.kind is 'tell': 'notify' or 'match'"),
         ({"sink": "parquet"}, "sink is 'parquet': a table"),
+        ({"sink": {"format": 5}}, r"sink\.format is 5: a text"),
+        ({"sink": {"format": "json", "options": "path"}}, r"sink\.options is 'path': a table"),
+        ({"answer": {"k": True}}, r"answer\.k is True: a whole number"),
+        ({"answer": {"relaxed": 1}}, r"answer\.relaxed is 1: true or false"),
+        ({"run": {"checkpoint": "c", "settings": [1]}}, r"run\.settings is \[1\]: a table"),
     ],
 )
 def test_a_job_with_a_mistake_is_refused(tmp_path, change, sentence):
@@ -61,6 +66,19 @@ def test_set_changes_a_field(tmp_path):
         set_value(given, "trigger")
     with pytest.raises(JobError, match="cannot read"):
         load_job(tmp_path / "nothing.toml")
+
+
+@pytest.mark.parametrize("raw", [b"\xff", b"[topic", b"topic = 1\ntopic = 2", b"a = " + b"[" * 5000])
+def test_what_is_no_toml_is_refused(tmp_path, raw):
+    (tmp_path / "job.toml").write_bytes(raw)
+    with pytest.raises(JobError, match="is not TOML"):
+        load_job(tmp_path / "job.toml")
+
+
+def test_set_enters_tables_alone(tmp_path):
+    (tmp_path / "job.toml").write_text("topic = 3")
+    with pytest.raises(JobError, match=r"--set 'topic\.path=x': topic is 3, which is no table"):
+        load_job(tmp_path / "job.toml", ["topic.path=x"])
 
 
 @pytest.mark.parametrize("name", ["demo/job.toml"])

@@ -16,7 +16,7 @@ from tidings.model.values.limits import limited
 from tidings.model.values.schema import Date, Number, Schema, Time
 from tidings.model.values.window import parse_window
 
-FIELDS = ("by", "near", "weights", "decay")
+FIELDS = ("by", "near", "weights", "decay", "listed")
 LENGTH_LIMIT = 100_000
 """Most characters of `by`."""
 _FORMS = "an expression as '-price' or an object as {'near': ...} is accepted"
@@ -52,10 +52,17 @@ def read_by(schema: Schema, by: str) -> By:
     spec = _object(by)
     if ("near" in spec) == ("by" in spec):
         raise SubscriptionError(f"by is {shown(by)}: an object has either 'near' or 'by'")
+    if not isinstance(spec.get("listed", True), bool):
+        raise SubscriptionError(f"by.listed is {shown(spec['listed'])}: true or false is accepted")
     decay = _decay(spec["decay"]) if "decay" in spec else None
     if "by" in spec:
         return By(_expression(schema, "by.by", spec["by"]), (), decay)
     return By(None, _near(schema, spec), decay)
+
+
+def listed(by: str) -> str:
+    """`by`, an object, for a list that is kept as those of matches are."""
+    return json.dumps({**_object(by), "listed": True})
 
 
 def _object(by: str) -> dict[str, Any]:
