@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -31,6 +32,19 @@ ValuesOf = Callable[[int], Values]
 
 Failures = Counter[str]
 """By subscription: how often its filter or its score had no finite answer, an event. Nothing is paid where nobody fails."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What matching has cost: events asked about, clauses verified one by one, and those that held."""
+
+    events: int = 0
+    candidates: int = 0
+    matches: int = 0
+
+    def add(self, candidates: int, matches: int) -> None:
+        self.candidates += candidates
+        self.matches += matches
 
 
 class Terms(NamedTuple):

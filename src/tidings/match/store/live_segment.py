@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from tidings.index.packed.packing import readonly
 from tidings.index.packed.record import Events
-from tidings.match.store.hits import Failures, Pairs, Terms, ValuesOf
+from tidings.match.store.definition import TINY, Definition
+from tidings.match.store.hits import Failures, Pairs, Terms, ValuesOf, Work
 from tidings.match.store.segment import Segment
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.model.columns.arrays import EventColumns, Vocabularies
@@ -37,6 +38,7 @@ class LiveSegment:
         self.vocabularies = vocabularies
         self.died = NOBODY
         self.dead = 0
+        self._is_tiny = segment.clause_count <= TINY
         self._asides: dict[Any, Any] = {} if like is None else like._asides
 
     def __len__(self) -> int:
@@ -87,6 +89,19 @@ class LiveSegment:
         died = readonly(self.died) if len(self.died) else _NOBODY
         return self.segment.match_one(event, values, died, seq - self.segment.born, near, failures)
 
+    @property
+    def few(self) -> Definition | None:
+        """Its clauses one by one, if they are few."""
+        return self.aside(definition_of) if self._is_tiny else None
+
+    def match_few(self, values: Values, seq: int, near: bool, failures: Failures, work: Work) -> NDArray[np.int32]:
+        """As `match_one`, of `few`."""
+        few = self.aside(definition_of)
+        found = few.match(values, near, failures, self.segment.names.__getitem__)
+        work.add(len(few), len(found))
+        ordinal = np.array(found, np.int32)
+        return ordinal[self.died[ordinal] > seq - self.segment.born] if found and len(self.died) else ordinal
+
     def topk(self, events: EventColumns, k: int, seq: int) -> Pairs:
         return self.segment.topk(events, k, self.died, seq - self.segment.born)
 
@@ -135,3 +150,13 @@ class LiveSegment:
     def check(self) -> None:
         assert self.dead == np.count_nonzero(self.died != ALIVE), "the dead are counted"
         self.segment.check()
+
+
+def definition_of(live: LiveSegment) -> Definition:
+    """What its homes hold; similarity is asked elsewhere."""
+    near, similar = set(live.segment.near.tolist()), set(live.segment.similar.tolist())
+    ordinals = [ordinal for ordinal in range(len(live)) if ordinal not in similar]
+    return Definition(
+        live.segment.schema,
+        [(ordinal, ordinal in near, clause) for ordinal in ordinals for clause in live.subscription(ordinal).clauses],
+    )

@@ -24,8 +24,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.match.store.hits import NEVER
-from tidings.match.store.memtable_reader import BOX, MORE, NEAR, WORDS, Columns, MemtableReader, Work, signature
+from tidings.match.store.definition import TINY, Definition
+from tidings.match.store.hits import NEVER, Work
+from tidings.match.store.memtable_reader import BOX, MORE, NEAR, WORDS, Columns, MemtableReader, signature
 from tidings.match.store.subscription_rows import Rows, rows_of
 from tidings.model.columns.arrays import NO_BOX, Vocabularies, dimensions
 from tidings.model.door.subscription import Subscription
@@ -62,6 +63,7 @@ class Memtable:
         self._dimension = dimensions(schema)
         self._dims = len(schema.ranges) + 2
         self.work = Work()
+        self._few: Definition | None = None
         self._begin(ROOM)
 
     def _begin(self, room: int) -> None:
@@ -79,6 +81,7 @@ class Memtable:
         return sum(column.nbytes for column in self.columns)
 
     def put(self, seq: int, subscription: Subscription) -> None:
+        self._few = None
         self._end(seq, subscription.id)
         self.subscriptions[subscription.id] = subscription
         for clause in subscription.clauses:
@@ -90,6 +93,7 @@ class Memtable:
     def remove(self, seq: int, id: str) -> bool:
         if self.subscriptions.pop(id, None) is None:
             return False
+        self._few = None
         self._end(seq, id)
         return True
 
@@ -174,7 +178,16 @@ class Memtable:
         return rows_of(self.schema, self.vocabularies, [*self.subscriptions.values()])
 
     def reader(self, seq: int) -> MemtableReader:
-        return MemtableReader(self.schema, self.columns, self.clause, self.owner, self.asked, seq, self.work, len(self))
+        if self._few is None and len(self.clause) <= TINY:
+            self._few = self._definition()
+        return MemtableReader(self.schema, self.columns, self.clause, self.owner, self.asked, seq, self.work, len(self), self._few)
+
+    def _definition(self) -> Definition:
+        flags = self.columns.flags
+        living = [(rows.start, bool(flags[rows.start] & NEAR), id) for id, rows in sorted(self._rows.items()) if len(rows)]
+        return Definition(
+            self.schema, [(first, near, clause) for first, near, id in living for clause in self.subscriptions[id].clauses]
+        )
 
     def check(self) -> None:
         assert len(self.clause) == len(self.owner) <= len(self.columns.died)

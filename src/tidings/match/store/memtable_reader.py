@@ -7,7 +7,6 @@ clause itself for the rows that are left. One event takes the way through NumPy,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,14 +16,13 @@ from numpy.typing import NDArray
 from tidings._jit import inlined, kernel
 from tidings.index.packed.packing import as_events
 from tidings.index.packed.record import Events
-from tidings.match.store.hits import NEVER, NO_ROWS, Failures, Pairs, Terms, ValuesOf, by_of, terms_of
+from tidings.match.store.definition import Definition
+from tidings.match.store.hits import NEVER, NO_ROWS, Failures, Pairs, Terms, ValuesOf, Work, by_of, terms_of
 from tidings.model.columns.arrays import EventColumns
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Clause, Unanswered, Values
 from tidings.model.values.schema import Schema
 
-TINY = 12
-"""Up to so many rows a single event asks every clause: the first few operations on arrays cost as much."""
 LOOPED = 32
 """A batch of fewer events is scanned one by one, so nothing is compiled for it."""
 MORE, NEAR = 1, 2
@@ -45,19 +43,6 @@ class Columns(NamedTuple):
     flags: NDArray[np.uint8]
 
 
-@dataclass(slots=True)
-class Work:
-    """What matching has cost: events asked about, clauses verified one by one, and those that held."""
-
-    events: int = 0
-    candidates: int = 0
-    matches: int = 0
-
-    def add(self, candidates: int, matches: int) -> None:
-        self.candidates += candidates
-        self.matches += matches
-
-
 class MemtableReader:
     """A subscription's ordinal is its first row. `asked` counts the clauses with a predicate, by dimension, BOX and WORDS."""
 
@@ -71,7 +56,9 @@ class MemtableReader:
         seq: int,
         work: Work,
         subscriptions: int,
+        few: Definition | None,
     ) -> None:
+        """`few` are the clauses one by one, if they are few."""
         self.schema = schema
         self.columns = columns
         self.clause = clause
@@ -81,6 +68,7 @@ class MemtableReader:
         self.count = len(owner)
         self._work = work
         self._subscriptions = subscriptions
+        self.few = few
 
     def match(self, events: EventColumns, values: ValuesOf, failures: Failures | None = None, near: bool = True) -> Pairs:
         """(event row, ordinal) of every match, each once, by event and then id; `near` as in `Segment.match`."""
@@ -114,13 +102,10 @@ class MemtableReader:
         self, event: EventColumns, values: Values, near: bool = True, failures: Failures | None = None
     ) -> NDArray[np.int32]:
         """The ordinals that one event matches, each once, by id."""
-        if self.count <= TINY:
-            died = self.columns.died[: self.count].tolist()
-            candidates = np.array([row for row in range(self.count) if died[row] > self.seq], np.intp)
-            asked = self.columns.flags[candidates] | np.uint8(MORE)
-        else:
-            candidates = self.scan_one(event, 0)
-            asked = self.columns.flags[candidates]
+        if self.few is not None:
+            return self.match_few(values, near, failures)
+        candidates = self.scan_one(event, 0)
+        asked = self.columns.flags[candidates]
         if not near:
             candidates, asked = candidates[asked & NEAR == 0], asked[asked & NEAR == 0]
         rows = candidates
@@ -133,6 +118,13 @@ class MemtableReader:
             return ordinal
         by_id = sorted(set(ordinal.tolist()), key=lambda row: self.owner[row].id)
         return np.array(by_id, np.int32)
+
+    def match_few(self, values: Values, near: bool, failures: Failures | None) -> NDArray[np.int32]:
+        """As `match_one`, of `few`."""
+        assert self.few is not None
+        found = self.few.match(values, near, failures, lambda row: self.owner[row].id)
+        self._work.add(len(self.few), len(found))
+        return np.array(found, np.int32)
 
     def _asked(self, row: int, values: Values, failures: Failures | None) -> bool:
         """What the clause itself says."""

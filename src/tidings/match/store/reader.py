@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tidings.index.packed.packing import as_events
 from tidings.match.store.event_statistics import Statistics
-from tidings.match.store.hits import Failures, Found, Hits, Pairs, Source, ValuesOf, living, scored
+from tidings.match.store.hits import Failures, Found, Hits, Pairs, Source, ValuesOf, Work, living, scored
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.memtable_reader import MemtableReader
 from tidings.match.store.ranked_paths import Question, best_pairs
@@ -99,8 +99,10 @@ class Reader:
         similar: tuple[Part, ...],
         statistics: Statistics | None = None,
         failures: Failures | None = None,
+        work: Work | None = None,
     ) -> None:
-        """`memtable` is None where nothing is new since the last segment; `statistics` hear of the events that are asked about."""
+        """`memtable` is None where nothing is new since the last segment; `statistics` hear of the events that are asked about,
+        and `work` of what matching has cost that no home counts."""
         self.schema, self.vocabularies = single.schema, single.vocabularies
         self.snapshot = snapshot
         self.memtable = memtable
@@ -108,6 +110,7 @@ class Reader:
         self._single = single
         self._statistics = statistics
         self.failures = Failures() if failures is None else failures
+        self._work = Work() if work is None else work
 
     def match(self, batch: Asked, k: int | None = None, *, at: int | NDArray[np.int64], near: bool = True) -> Hits:
         """Every match of a batch; with k, who is not among an event's k best may be left out.
@@ -127,9 +130,15 @@ class Reader:
 
     def match_one(self, values: Values, at: int, k: int | None = None, *, near: bool = True) -> Hits:
         """The same of a single event, the short way, without those in which nobody matched."""
+        seq, found = self.snapshot.seq, list[Found]()
+        if k is None and self._is_tiny():
+            for live in self.snapshot.segments:
+                self._one(found, live, live.match_few(values, seq, near, self.failures, self._work), values, at)
+            if self.memtable is not None:
+                self._one(found, self.memtable, self.memtable.match_few(values, near, self.failures), values, at)
+            return found
         columns = self._single.encode(values)
-        events, seq = as_events(columns), self.snapshot.seq
-        found: list[Found] = []
+        events = as_events(columns)
         for live in self.snapshot.segments:
             if k is not None:
                 found.append(self._in_segment(live, columns, lambda _: values, k, at, near))
@@ -144,6 +153,12 @@ class Reader:
     def _one(self, found: list[Found], source: Source, ordinal: NDArray[np.int32], values: Values, at: int) -> None:
         if len(ordinal):
             found.append(_judged(source, (np.zeros(len(ordinal), np.int32), ordinal), lambda _: values, at, self.failures))
+
+    def _is_tiny(self) -> bool:
+        """Whether all is asked one by one."""
+        if self.similar or (self.memtable is not None and self.memtable.few is None):
+            return False
+        return all(live.few is not None for live in self.snapshot.segments)
 
     def by_similarity(self, events: EventColumns, values: ValuesOf, at: int | NDArray[np.int64]) -> Iterator[Found]:
         """Those alone that go by similarity."""

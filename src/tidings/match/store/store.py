@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from tidings.match.store import merging
 from tidings.match.store.event_statistics import Statistics
-from tidings.match.store.hits import Failures
+from tidings.match.store.hits import Failures, Work
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.memtable import Memtable
-from tidings.match.store.memtable_reader import Work
 from tidings.match.store.reader import Reader, SingleEvent, Snapshot, live_subscriptions
 from tidings.match.store.reclaiming import Used
 from tidings.match.store.segment import Segment
@@ -72,7 +71,7 @@ class Store:
         with self.lock:
             self.work.events += events
             fresh = self.memtable.reader(self.snapshot.seq) if self.memtable.subscriptions else None
-            return Reader(self._single, self.snapshot, fresh, self.similar.parts(), self.statistics, self.failures)
+            return Reader(self._single, self.snapshot, fresh, self.similar.parts(), self.statistics, self.failures, self.work)
 
     def packed_reader(self) -> Reader:
         """The same with everything in segments: what is new is packed first."""

@@ -65,9 +65,9 @@ class EventReader:
         """One event from a mapping, or from JSON text or bytes; one that was read before is itself."""
         if isinstance(source, Event):
             return source
-        if isinstance(source, str | bytes | bytearray | memoryview):
+        if source.__class__ is not dict and isinstance(source, str | bytes | bytearray | memoryview):
             source = parse_json(source)
-        if not isinstance(source, Mapping):
+        if source.__class__ is not dict and not isinstance(source, Mapping):
             raise EventError(f"event {shown(source)} ({type(source).__name__}): an event is an object with named attributes")
         if "specversion" in source and "specversion" not in self._readers:
             return self._cloud_event(source)
