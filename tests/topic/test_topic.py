@@ -19,6 +19,7 @@ import tidings as td
 from tests.oracle.topic import OracleMatch, TopicOracle
 from tests.oracle.windows import WindowsOracle
 from tidings.match.answers.ordering import match_table
+from tidings.match.store import definition
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
@@ -145,11 +146,15 @@ class TopicMachine(RuleBasedStateMachine):
     def make(self) -> td.Topic:
         return td.Topic("t", SCHEMA)
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(tiny=st.sampled_from([0, definition.TINY]))
+    def start(self, tiny) -> None:
+        """Single events are answered by arrays, or by the definition."""
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(definition, "TINY", tiny)
         self.topic = self.make()
 
     def teardown(self) -> None:
+        self.patch.undo()
         self.topic.close()
         if self.folder is not None:
             shutil.rmtree(self.folder)

@@ -18,8 +18,9 @@ from tidings.match.answers.relaxed import relaxed_list, relaxed_table
 from tidings.match.answers.results import Match
 from tidings.match.answers.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
 from tidings.model.columns.arrays import EventColumns, encode_events
+from tidings.model.columns.few_rows import few_rows
 from tidings.model.columns.tables import EventBatch, batch_of, events_from_arrow, events_to_arrow
-from tidings.model.door.event import Event, read_events
+from tidings.model.door.event import Event
 from tidings.model.door.subscription import read_k
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
@@ -32,7 +33,8 @@ from tidings.topic.subscribing import Subscribing
 from tidings.windows.memory import CLOCK
 
 FEW = 4
-"""Up to so many events, that are no table, are asked about one by one: the first column costs more."""
+"""Up to so many events are asked about one by one: the first column costs more."""
+TABLES = (pa.Table, pa.RecordBatch)
 
 
 class Topic(Subscribing):
@@ -65,7 +67,7 @@ class Topic(Subscribing):
         now = self._at(time)
         batch = self._batch(events, FEW)
         if isinstance(batch, list):
-            return match_rows(m for event in batch for m in self._match(event, k, now, aggregate if relaxed else None))
+            return match_rows([m for event in batch for m in self._match(event, k, now, aggregate if relaxed else None)])
         if relaxed:
             return relaxed_table(self.store.packed_reader(), batch, k, aggregate, now).drop_columns(["row"])
         hits = self.store.reader(len(batch)).match(batch, k, at=now)
@@ -189,11 +191,12 @@ class Topic(Subscribing):
 
     def _batch(self, events: Any, few: int = 0) -> EventBatch | list[Event]:
         """The events as columns; as objects if they are few, or some have values that no column can hold."""
-        if isinstance(events, pa.Table | pa.RecordBatch):
+        if isinstance(events, TABLES):
             if not has_vague_columns(self.schema, events.schema):
-                return events_from_arrow(self.schema, self.vocabularies, events, key=self.key)
+                read = few_rows(self._read, events) if 0 < len(events) <= few else []
+                return read or events_from_arrow(self.schema, self.vocabularies, events, key=self.key)
             events = events.to_pylist()
-        read = read_events(self.schema, events, self.key)
+        read = self._read.all(events)
         if 0 < len(read) <= few or any(event.vague for event in read):
             return read
         return batch_of(self.schema, self.vocabularies, read, self.key)

@@ -123,10 +123,11 @@ def _choices(values: Values, name: str) -> list[tuple[Any, float]]:
     return value.chances() if isinstance(value, Uncertain) else [(value, 1.0)]
 
 
-def match_rows(matches: Iterable[Match]) -> pa.Table:
+def match_rows(matches: Sequence[Match]) -> pa.Table:
     """Matches as `match_batch` gives them."""
-    columns = list(zip(*matches, strict=True)) or [()] * len(MATCHES)
-    return pa.table([pa.array(column, kind) for column, kind in zip(columns, MATCHES.types, strict=True)], schema=MATCHES)
+    event, subscription, score = zip(*matches, strict=True) if matches else ((), (), ())
+    columns = [pa.array(event, pa.string()), pa.array(subscription, pa.string()), pa.array(np.array(score, np.float64))]
+    return pa.Table.from_arrays(columns, schema=MATCHES)
 
 
 def has_vague_columns(schema: Schema, columns: pa.Schema) -> bool:

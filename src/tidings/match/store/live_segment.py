@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from tidings.index.packed.packing import readonly
 from tidings.index.packed.record import Events
-from tidings.match.store.definition import TINY, Definition
+from tidings.match.store import definition
+from tidings.match.store.definition import Definition
 from tidings.match.store.hits import Failures, Pairs, Terms, ValuesOf, Work
 from tidings.match.store.segment import Segment
 from tidings.match.store.sorted_ids import ABSENT
@@ -38,7 +39,7 @@ class LiveSegment:
         self.vocabularies = vocabularies
         self.died = NOBODY
         self.dead = 0
-        self._is_tiny = segment.clause_count <= TINY
+        self._is_tiny = segment.clause_count <= definition.TINY
         self._asides: dict[Any, Any] = {} if like is None else like._asides
 
     def __len__(self) -> int:

@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidings.match.store.definition import TINY, Definition
+from tidings.match.store import definition
+from tidings.match.store.definition import Definition
 from tidings.match.store.hits import NEVER, Work
 from tidings.match.store.memtable_reader import BOX, MORE, NEAR, WORDS, Columns, MemtableReader, signature
 from tidings.match.store.subscription_rows import Rows, rows_of
@@ -178,7 +179,7 @@ class Memtable:
         return rows_of(self.schema, self.vocabularies, [*self.subscriptions.values()])
 
     def reader(self, seq: int) -> MemtableReader:
-        if self._few is None and len(self.clause) <= TINY:
+        if self._few is None and len(self.clause) <= definition.TINY:
             self._few = self._definition()
         return MemtableReader(self.schema, self.columns, self.clause, self.owner, self.asked, seq, self.work, len(self), self._few)
 

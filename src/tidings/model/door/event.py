@@ -77,7 +77,7 @@ class EventReader:
         return self._plain(source, source.get(self.id_field))
 
     def batch(self, source: object) -> tuple[list[Event], list[tuple[int, str]]]:
-        """The events of a batch that can be read, and (row, sentence) of those that cannot: see `read_events`."""
+        """The events of a batch that can be read, and (row, sentence) of those that cannot: see `all`."""
         events, refused = [], []
         seen: set[str] = set()
         for row, each in enumerate(_each(source)):
@@ -91,6 +91,17 @@ class EventReader:
                 seen.add(event.id)
                 events.append(event)
         return events, refused
+
+    def all(self, source: object) -> list[Event]:
+        """Events of an iterable of single ones, a JSON array (so a CloudEvents batch), a GeoJSON FeatureCollection, or NDJSON text.
+
+        BulkError reports the rows that cannot be read, all together; an id that stands twice is one of them unless the topic is
+        keyed.
+        """
+        events, refused = self.batch(source)
+        if refused:
+            raise BulkError("events", refused)
+        return events
 
     def _plain(self, source: Mapping[str, Any], event_id: object) -> Event:
         values = {}
@@ -179,14 +190,8 @@ def read_event(schema: Schema, source: object, key: str | None = None) -> Event:
 
 
 def read_events(schema: Schema, source: object, key: str | None = None) -> list[Event]:
-    """Events of an iterable of single ones, a JSON array (so a CloudEvents batch), a GeoJSON FeatureCollection, or NDJSON text.
-
-    BulkError reports the rows that cannot be read, all together; an id that stands twice is one of them unless the topic is keyed.
-    """
-    events, refused = EventReader(schema, key).batch(source)
-    if refused:
-        raise BulkError("events", refused)
-    return events
+    """See `EventReader.all`."""
+    return EventReader(schema, key).all(source)
 
 
 def parse_json(text: str | bytes | bytearray | memoryview) -> Any:
