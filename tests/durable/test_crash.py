@@ -118,7 +118,8 @@ class Model:
             "tops": {id: self.windows.top(id, self.time * SECOND) for id in self.lists()},
             "since": {id: interest.since for id, interest in self.windows.interests.items()},
             "clock": (self.windows.clock if self.windows.clock > 0 else None, self.windows.number),
-            "outbox": sorted([note for _, note in self.numbered] + self.fresh, key=repr),
+            # An event that was published twice may be told of twice in the same words: that is one notification.
+            "outbox": sorted({note for _, note in self.numbered} | set(self.fresh), key=repr),
         }
 
     def lists(self) -> list[str]:

@@ -76,6 +76,27 @@ def test_a_damaged_row_of_the_registry_is_named(tmp_path, table):
             topic.outbox()
 
 
+def test_a_damaged_meta_row_is_said(tmp_path):
+    made(tmp_path)
+    with sqlite3.connect(tmp_path / "registry.sqlite") as db:
+        db.execute("UPDATE meta SET value = '{' WHERE name = 'schema'")
+    db.close()
+    with pytest.raises(StorageError, match="is damaged: meta"):
+        td.open(tmp_path)
+
+
+def test_two_publications_of_one_event_that_come_into_a_list_at_once_both_wait_in_the_outbox(tmp_path):
+    with td.open(tmp_path, "t", SCHEMA) as topic:
+        topic.subscribe("s", "price >= 0", k=2, window="9 s", by="-price", time=0)
+        topic.publish_batch([{"id": "a", "price": 0, "expires": 5}, {"id": "b", "price": 0, "expires": 5}], time=1)
+        topic.publish({"id": "e", "price": 3}, time=2)
+        topic.publish({"id": "e", "price": 2}, time=2)
+        told = list(topic.advance(5))
+        assert [(n.event, n.score, n.why) for n in told] == [("e", -2.0, "promoted"), ("e", -3.0, "promoted")]
+        assert len({n.id for n in told}) == 2
+        assert [note for _, note in topic.outbox()][-2:] == told
+
+
 def test_an_empty_pin_holds_nothing_up(tmp_path):
     made(tmp_path)
     pin = tmp_path / "pins" / "query" / "1.json"

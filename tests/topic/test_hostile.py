@@ -84,6 +84,27 @@ def test_hostile_watchers_harm_nobody():
         assert all(note.score is None or math.isfinite(note.score) for note in notes)
 
 
+def test_watchers_without_an_answer_are_counted():
+    topic = td.Topic("objects", SCHEMA, key="sku")
+    topic.subscribe("calm", "price >= 0", k=2, by="-price", time=0)
+    topic.subscribe("ranged", "price BETWEEN 0 AND 9", k=2, by="size", time=0)
+    topic.subscribe("all", k=2, by="size", time=0)
+    for id, ranking in POISON.items():
+        topic.subscribe(id, **ranking, time=0)
+    for event in EVENTS:
+        topic.publish({"sku": event["id"], **{n: v for n, v in event.items() if n != "id"}}, time=1)
+    failures = {id: topic.explain({"sku": "x", "price": 1.0}, id, time=1).failures for id in POISON}
+    assert failures["division"] == 2
+    assert failures["product"] == 5
+    assert failures["weightless"] == 3
+    assert failures["score"] == failures["ranked"] >= 2
+    worst = topic.stats()["without an answer"]
+    assert worst["times"] >= sum(failures.values())
+    assert topic.explain({"sku": "x", "price": 1.0}, "calm", time=1).failures == 0
+    assert topic.explain({"sku": "x", "price": 1.0}, "ranged", time=1).failures == 1
+    assert topic.explain({"sku": "x", "price": 1.0}, "all", time=1).failures == 1
+
+
 def test_an_event_dated_far_ahead_is_refused_and_the_clock_stays():
     topic = td.Topic("deals", SCHEMA)
     with pytest.raises(EventError, match="ahead of the clock"):

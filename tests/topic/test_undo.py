@@ -5,12 +5,19 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import tidings as td
 from tests.hostile import hostile, ordinary
 from tests.oracle.windows import Published, WindowsOracle
 from tidings.boards.boards import Boards
+from tidings.match.store import merging
+from tidings.match.store.housekeeping import Housekeeping
+from tidings.match.store.live_segment import LiveSegment
+from tidings.match.store.memtable import Memtable
+from tidings.match.store.similar import Similar
+from tidings.match.store.store import Store
 from tidings.topic import publisher, undo
 from tidings.topic.live_events import LiveEvents
 from tidings.topic.topic import Topic
@@ -29,6 +36,11 @@ PLACES = [
     (IdealPoints, "publish"),
     (LiveEvents, "note"),
     (LiveEvents, "expire"),
+    (Memtable, "put"),
+    (Memtable, "_append"),
+    (LiveSegment, "bury"),
+    (Similar, "put"),
+    (Store, "pack"),
 ]
 BY = {None: lambda e: 1.0, "-price": lambda e: -e["price"], "size": lambda e: e.get("size")}
 NEAR = {"near": {"price": 4.0}}
@@ -158,7 +170,9 @@ class Pair:
         for n in range(acts):
             time += draw.choice([0, 0, 1, 1, 2])
             what = draw.random()
-            if what < 0.3:
+            if what < 0.05 and model.terms:
+                self.unsubscribe(draw.choice(sorted(model.terms)))
+            elif what < 0.3:
                 id, made = f"s{draw.randrange(8)}", terms(draw, time)
                 self.subscribe(id, made, draw.random() < 0.6, time)
             elif what < 0.85:
@@ -167,6 +181,10 @@ class Pair:
                 self.both(lambda events=events, at=time: topic.publish_batch(events, time=at), expected)
             else:
                 self.both(lambda at=time: topic.advance(at), model.advance(time * SECOND))
+            probe = {"id": "probe", "price": draw.randrange(65) / 8}
+            hears = [id for id, t in model.terms.items() if probe["price"] >= t["lo"] and not model.ended(id, time * SECOND)]
+            heard = [m.subscription for m in ordinary(topic.match(probe, time=max(time, model.windows.clock // SECOND)))]
+            assert heard == sorted(hears)
             for id, t in model.terms.items():
                 if t["k"]:
                     wanted = [] if model.ended(id, time * SECOND) else model.windows.top(id, time * SECOND)
@@ -180,6 +198,14 @@ class Pair:
         ranking = {name: made[name] for name in ("k", "window", "expires")} | ({"by": by} if by else {})
         told = self.model.subscribe(id, made, replay, time * SECOND)
         self.both(lambda: self.topic.subscribe(id, filter, **ranking, replay=replay, time=time), told)
+
+    def unsubscribe(self, id: str) -> None:
+        del self.model.terms[id]
+        self.model.windows.interests.pop(id, None)
+        if self.failing and self.draw.random() < 0.5:
+            self.fail(lambda: self.topic.unsubscribe(id))
+        if id in self.topic:
+            self.topic.unsubscribe(id)
 
     def event(self, id: str, time: int) -> dict[str, Any]:
         made: dict[str, Any] = {"id": id, "price": self.draw.randrange(65) / 8}
@@ -203,9 +229,58 @@ def test_lists_expiry_and_replay_are_the_oracle_s(seed):
 def test_a_change_that_fails_anywhere_leaves_nothing_behind(seed, monkeypatch):
     monkeypatch.setattr(undo, "FEWEST", 4 if seed % 2 else 256)
     monkeypatch.setattr(undo, "SHARE", 0 if seed % 2 else 40)
+    monkeypatch.setattr(merging, "FLUSH_AT", 5)
     pair = Pair(seed, failing=True)
     pair.run(60)
     assert pair.failed > 5
+
+
+@pytest.mark.parametrize(
+    "place", [(Memtable, "put"), (LiveSegment, "bury"), (Similar, "put"), (Store, "pack"), (Housekeeping, "_background")]
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_a_failed_change_of_subscriptions_is_undone(place, late, monkeypatch):
+    def made() -> td.Topic:
+        topic = td.Topic("t", SCHEMA)
+        topic.subscribe_many(pa.table({"id": [f"s{i}" for i in range(9)], "price.lo": [i / 2 for i in range(9)]}), time=0)
+        topic.subscribe("fresh", "price >= 1", score=3.0, time=0)
+        topic.subscribe("near", k=1, window="9 s", by=NEAR, time=0)
+        topic.publish({"id": "e", "price": 4.5}, time=1)
+        return topic
+
+    acts = [
+        lambda topic: topic.subscribe("s3", "price >= 4", score=2.0, time=2),
+        lambda topic: topic.subscribe("new", "price >= 0", time=2),
+        lambda topic: topic.subscribe("near", k=2, window="9 s", by=NEAR, time=2),
+        lambda topic: topic.update("fresh", score=5.0, time=2),
+        lambda topic: topic.unsubscribe("s5"),
+        lambda topic: topic.unsubscribe_many(["s1", "s2", "fresh"]),
+        lambda topic: topic.subscribe_many(pa.table({"id": ["s1", "fresh", "more"], "price.lo": [0.0, 0.0, 0.0]}), time=2),
+    ]
+    monkeypatch.setattr(merging, "FLUSH_AT", 3)
+    topic, twin, done = made(), made(), getattr(*place)
+
+    def lose(*arguments: Any) -> Any:
+        if late:
+            done(*arguments)
+        raise Lost
+
+    for act in acts:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(*place, lose)
+            try:
+                act(topic)
+                lost = False
+            except Lost:
+                lost = True
+        if not lost:
+            act(twin)
+        topic.search(time=0)
+        for price in (0.0, 2.5, 8.0):
+            assert topic.match({"id": "p", "price": price}, time=2) == twin.match({"id": "p", "price": price}, time=2)
+        assert sorted(s.id for s in topic) == sorted(s.id for s in twin)
+        assert topic.top("near", time=2) == twin.top("near", time=2)
+    assert topic.publish({"id": "f", "price": 4.0}, time=3) == twin.publish({"id": "f", "price": 4.0}, time=3)
 
 
 @pytest.mark.parametrize("place", [(Boards, "publish_batch"), (LiveEvents, "put"), (Boards, "expire")])

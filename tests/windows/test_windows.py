@@ -35,9 +35,9 @@ PLACED = st.tuples(
     st.sampled_from(["a", "b", "ab", "ä", ""]),
     st.integers(-4, 4),
     st.one_of(st.none(), st.integers(-2, 12)),
-    st.one_of(POINTS, POINTS, POINTS, st.just((math.nan, 0.5))),
+    st.one_of(POINTS, POINTS, POINTS, POINTS, st.sampled_from([(math.nan, 0.5), (1e200, 0.5), (-1e308, 1e308), (1e150, 0.0)])),
 )
-"""A point with a NaN concerns nobody."""
+"""A point with a NaN concerns nobody, nor does one whose distance is beyond all numbers."""
 
 
 def oracle_queue_length(k, error, count):
@@ -275,8 +275,8 @@ class NearWindowsMachine(RuleBasedStateMachine):
         window=WINDOWS.filter(lambda window: window is not None),
         error=st.sampled_from([None, None, 0.4, 0.9]),
         back=st.integers(-2, 3),
-        centre=POINTS,
-        weights=st.sampled_from([None, (1.0, 4.0), (0.25, 0.25)]),
+        centre=POINTS | POINTS | st.sampled_from([(1e200, 0.5), (-1e308, 1e308)]),
+        weights=st.sampled_from([None, (1.0, 4.0), (0.25, 0.25), (1e300, 1e-300)]),
     )
     def activate(self, k, window, error, back, centre, weights):
         self.born += 1
@@ -308,8 +308,8 @@ class NearWindowsMachine(RuleBasedStateMachine):
 
     def expected(self, event):
         name, time, expires, point = event
-        heard = [] if math.isnan(sum(point)) else self.oracle.interests
-        return self.oracle.publish(name, time, expires, [(s, self.relevance(s, point)) for s in heard])
+        heard = [] if math.isnan(sum(point)) else [(s, self.relevance(s, point)) for s in self.oracle.interests]
+        return self.oracle.publish(name, time, expires, [(s, relevance) for s, relevance in heard if relevance > -math.inf])
 
     @rule(event=PLACED)
     def publish(self, event):

@@ -17,6 +17,7 @@ object nor `matching` (the topic's index) names it.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from tidings.boards.changes import Change, Changes
@@ -38,6 +39,8 @@ class Boards:
     def __init__(self, schema: Schema, matching: Callable[[Values], Iterable[str]] | None = None) -> None:
         """`matching(values)` gives the subscriptions (at least the plain ones) whose clauses the values satisfy."""
         self.schema = schema
+        self.failures = Counter[str]()
+        """by subscription, objects within its filter that have no finite relevance to it"""
         self._matching = matching
         self._objects: dict[str, Values] = {}
         self._keys: KeyOrder[str] = KeyOrder()
@@ -61,8 +64,10 @@ class Boards:
         by: str | None,
         relevance: Relevance | None = None,
         expires: int | None = None,
+        counted: bool = True,
     ) -> Changes:
-        """Start a watcher and give its list. `relevance` is used in place of `by`, which may then be None."""
+        """Start a watcher and give its list. `relevance` is used in place of `by`, which may then be None; `counted`: its failures
+        are counted here."""
         if subscription in self:
             raise SubscriptionError(f"subscription {subscription!r} already watches")
         if by is None and relevance is None:
@@ -76,7 +81,7 @@ class Boards:
         else:
             value = relevance if expression is None else expression.value
             assert value is not None
-            board = PlainBoard(subscription, tuple(clauses), k, value)
+            board = PlainBoard(subscription, tuple(clauses), k, value, self.failures if counted else None)
             for key, values in self._objects.items():
                 board.put(key, values if board.matches(self.schema, values) else None)
             for key in board:
@@ -125,6 +130,7 @@ class Boards:
             moves = [Move(self._keys.add(key), self._objects.get(key), values) for key, values in net.items()]
             for family in self._families.values():
                 self._tell(told, family, family.move(moves, self._keys.tie))
+                self.failures.update(family.lacking(moves))
             told.add(self._publish_plain(net))
             for key, values in net.items():
                 self._settle(key, values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from itertools import islice
 
@@ -13,8 +14,16 @@ from tidings.model.values.schema import Schema
 
 
 class PlainBoard:
-    def __init__(self, subscription: str, clauses: tuple[Clause, ...], k: int | None, relevance: Callable[[Values], float]) -> None:
-        self.subscription, self.clauses, self.k, self._relevance = subscription, clauses, k, relevance
+    def __init__(
+        self,
+        subscription: str,
+        clauses: tuple[Clause, ...],
+        k: int | None,
+        relevance: Callable[[Values], float],
+        failures: Counter[str] | None,
+    ) -> None:
+        """`failures` counts, by subscription, relevances that are not finite; None where somebody else does."""
+        self.subscription, self.clauses, self.k, self._relevance, self._failures = subscription, clauses, k, relevance, failures
         self._score: dict[str, float] = {}
         self._sorted: list[tuple[float, str]] = []
         """(-relevance, key) of every match."""
@@ -41,6 +50,8 @@ class PlainBoard:
         if math.isfinite(score):
             self._score[key] = score
             insort(self._sorted, (-score, key))
+        elif values is not None and self._failures is not None:
+            self._failures[self.subscription] += 1
 
     def changes(self, before: Mapping[str, float], put: Collection[str]) -> list[Change]:
         """What has become of the list that was `before` these keys were put, what left first."""

@@ -26,7 +26,7 @@ and any number of intervals, lists grow with what they hold, and a batch gives i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -161,6 +161,18 @@ class RangeBoards:
             self._watchers, self._lists, self.objects.arrays, self._place, numbers, stands, scratch, self._batch
         )
         return changes
+
+    def lacking(self, moves: Sequence[Move]) -> Iterator[str]:
+        """The watchers, once an object, within whose ranges an object has come that lacks what they rank by."""
+        y, attributes, w = self.axis.y, self.axis.attributes, self._watchers
+        for move in moves:
+            if move.new is not None and y not in move.new and all(name in move.new or name == y for name in attributes):
+                held = np.ones(len(w.bound), np.bool_)
+                for d, name in enumerate(attributes):
+                    # Who has no filter has all of y for an interval.
+                    unbounded = (w.lo[d] == -math.inf) & (w.hi[d] == math.inf)
+                    held &= unbounded if name == y else (w.lo[d] <= move.new[name]) & (move.new[name] <= w.hi[d])
+                yield from self.name[held].tolist()
 
     def top(self, subscription: str, without: Set[int] = frozenset()) -> list[tuple[int, float]]:
         """(number, y) of a watcher's list, best first; as it would be if the objects `without` were gone."""

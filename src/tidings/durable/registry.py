@@ -176,7 +176,10 @@ class Registry:
             raise StorageError(f"the registry {self.path} cannot be read: {error}") from error
 
     def meta(self) -> dict[str, Any]:
-        return {name: json.loads(value) for name, value in self.read("SELECT name, value FROM meta")}
+        try:
+            return {name: json.loads(value) for name, value in self.read("SELECT name, value FROM meta")}
+        except (ValueError, TypeError) as error:
+            raise StorageError(f"the registry {self.path} is damaged: meta ({error}); restore it from a backup") from None
 
     def last_seq(self) -> int:
         """The newest sequence number that any change carries."""

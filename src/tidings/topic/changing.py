@@ -17,7 +17,7 @@ from tidings.match.answers.results import Notification
 from tidings.match.store.event_statistics import Statistics
 from tidings.match.store.hits import LONG_AGO
 from tidings.match.store.housekeeping import Housekeeping
-from tidings.match.store.store import Store
+from tidings.match.store.store import Ids, Store
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.door.event import EventReader
 from tidings.model.door.single_values import read_time
@@ -78,15 +78,18 @@ class Changing:
 
 
 class Committed:
-    """A change of windows, boards and live events that is committed by the end of the block, or else undone."""
+    """A change of windows, boards, live events and the subscriptions `ids` that is committed by the end of the block, or else
+    undone."""
 
-    def __init__(self, topic: Changing) -> None:
+    def __init__(self, topic: Changing, ids: Ids = ()) -> None:
         self._topic = topic
+        self._ids = ids
         self._acts: list[Act] = []
         topic.journal.must_be_writable()
         topic.must_be_whole()
 
     def __enter__(self) -> Committed:
+        self._topic.journal.begins(self._topic.store, self._ids)
         self._topic.half_done = True
         self._began = wall_clock.perf_counter()
         return self

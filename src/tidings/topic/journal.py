@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from tidings.match.answers.results import Notification
-from tidings.match.store.store import Store
+from tidings.match.store.store import Ids, Store
 from tidings.model.door.subscription import Subscription
 from tidings.topic.publications import Publications
 from tidings.topic.publisher import Publisher
@@ -22,6 +22,9 @@ Act = Callable[[Publisher], Sequence[Notification]]
 class Journal:
     def must_be_writable(self) -> None:
         """Raise if changes cannot be taken at all."""
+
+    def begins(self, store: Store, ids: Ids) -> None:
+        """A change of these subscriptions is about to be made."""
 
     def put(
         self,

@@ -52,6 +52,8 @@ class Publisher:
         self.near = IdealPoints()
         self.boards = Boards(schema, matching=matching) if key is not None else None
         self.ranked = RankedMatches(schema, self._expires_at)
+        if self.boards is not None:
+            self.boards.failures = self.ranked.failures
         self._expires: dict[str, int] = {}
         """of those that have a window and an end: from when on they hear nothing"""
         self._expiring: list[tuple[int, str]] = []
@@ -78,7 +80,8 @@ class Publisher:
         if s.expires is not None and s.expires <= time:
             return []
         if by is None:
-            return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, s.score_of, s.expires), time)
+            # A score without a finite value is no match, and matching counts it.
+            return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, s.score_of, s.expires, counted=False), time)
         if not by.lstrip().startswith("{"):
             return of_changes(self.boards.watch(s.id, s.clauses, s.k, by, None, s.expires), time)
         relevance = relevance_of(self.schema, by)

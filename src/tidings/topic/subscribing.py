@@ -95,7 +95,7 @@ class Subscribing(Changing):
         with self._writing:
             subscription = self._replayed(subscription) if replay else subscription
             seq = self.store.next_seq
-            with Committed(self) as change:
+            with Committed(self, [subscription.id]) as change:
                 notes = change.watch(lambda publisher: publisher.register(subscription, now, replay))
                 if bodies:
                     notes = [*with_bodies(self.schema, self.key, notes, None, self.publisher.events)]
@@ -119,7 +119,7 @@ class Subscribing(Changing):
             replaced = self.store.existing(rows.ids())
             seq = self.store.next_seq
             added = self.store.built(seq, rows)
-            with Committed(self) as change:
+            with Committed(self, rows.ids()) as change:
                 begins = range(len(batch)) if self.key is not None else np.flatnonzero(near_rows(rows.table, rows.clauses)).tolist()
                 watched = [replace(subscription_at(batch, row), since=now) for row in begins]
                 notes = change.watch(lambda publisher: publisher.register_many(replaced, watched, now))
@@ -172,7 +172,7 @@ class Subscribing(Changing):
             if id not in self.store:
                 raise SubscriptionError(f"there is no subscription {id!r}")
             seq = self.store.next_seq
-            with Committed(self) as change:
+            with Committed(self, [id]) as change:
                 self.journal.removed(seq, [id])
                 self.store.remove(seq, [id])
                 change.watch(lambda publisher: publisher.register_many([id], [], 0))
@@ -182,7 +182,7 @@ class Subscribing(Changing):
         with self._writing:
             there = self.store.existing(pa.array(dict.fromkeys(map(known_id, ids)), pa.string()))
             seq = self.store.next_seq
-            with Committed(self) as change:
+            with Committed(self, there) as change:
                 if there:
                     self.journal.removed(seq, there)
                     self.store.remove(seq, there)
@@ -233,7 +233,7 @@ class Subscribing(Changing):
         if after.by is not None:
             relevance_of(self.schema, after.by)
         seq = self.store.next_seq
-        with Committed(self) as change:
+        with Committed(self, [after.id]) as change:
             notes = change.watch(lambda publisher: publisher.change(before, after, now))
             self.journal.put(seq, after, notes, self.publisher, same_window=same_window(before, after))
             self.store.put(seq, [after])

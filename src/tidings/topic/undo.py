@@ -4,7 +4,7 @@ Windows change in place, in kernels that stop and go on, so what has begun canno
 all windows and live events hold; it is taken when the acts since the last one took SHARE times as long as a copy does, so it costs
 about one part in SHARE of publishing, and as much memory again as windows have. Undoing does all acts since again, on the copy,
 which gives what stood before: they depend on nothing but their arguments. Boards are made of objects and subscriptions, and are
-not copied at all.
+not copied at all. Of subscriptions only those that a change names are remembered, and put back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import copy
 import time
 from collections.abc import Callable
 
-from tidings.match.store.store import Store
+from tidings.match.store.store import Before, Ids, Store
 from tidings.topic.journal import Act, Journal
 from tidings.topic.publisher import Publisher
 
@@ -26,9 +26,14 @@ FEWEST = 256
 class Remembered(Journal):
     def __init__(self, empty: Publisher) -> None:
         self._kept: tuple[Publisher, list[Act]] = (empty, [])
+        self._before: Before | None = None
         self._spent = self._price = 0.0
 
+    def begins(self, store: Store, ids: Ids) -> None:
+        self._before = store.before(ids) if len(ids) else None
+
     def done(self, acts: list[Act], seconds: float, publisher: Publisher) -> None:
+        self._before = None
         self._kept[1].extend(acts)
         self._spent += seconds
         if len(self._kept[1]) >= FEWEST and self._spent > SHARE * self._price:
@@ -41,9 +46,17 @@ class Remembered(Journal):
         self._spent, self._price = 0.0, time.perf_counter() - began
 
     def restored(self, fresh: Callable[[], Publisher], store: Store) -> Publisher:
+        if self._before is not None:
+            store.go_back(self._before)
+            self._before = None
         publisher, acts = copy.deepcopy(self._kept[0]), self._kept[1]
         for act in acts:
             act(publisher)
         publisher.boards = fresh().boards
-        publisher.restore_boards(store.subscriptions() if publisher.boards is not None else ())
+        if publisher.boards is not None:
+            counted = dict(publisher.ranked.failures)
+            publisher.boards.failures = publisher.ranked.failures
+            publisher.restore_boards(store.subscriptions())
+            publisher.ranked.failures.clear()
+            publisher.ranked.failures.update(counted)
         return publisher

@@ -98,7 +98,8 @@ def all_live(m: Memory, near: Points, row: int, now: int) -> list[tuple[int, flo
     if own["duration"] != NEVER:
         live &= stored["time"] > max(now, -(2**61)) - own["duration"]
     live &= (stored["expires"] > now) & ~np.isnan(near.points[:, : len(stored)]).any(axis=0)
-    return [(event, plain_distance(near, row, event)) for event in np.flatnonzero(live).tolist()]
+    distances = ((event, plain_distance(near, row, event)) for event in np.flatnonzero(live).tolist())
+    return [(event, distance) for event, distance in distances if distance < math.inf]
 
 
 def plain_distance(near: Points, row: int, event: int) -> float:

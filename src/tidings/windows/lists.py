@@ -38,10 +38,10 @@ from tidings.windows.sorted_view import LATEST, leaving, purge
 
 @inlined
 def join(m: Memory, near: Points | None, row: int, event: int, cost: float) -> None:
-    """The event just published concerns the list, and pushes nothing out of its window."""
+    """The event just published concerns the list, if its cost is finite, and pushes nothing out of its window."""
     own: ListRow = m.lists[row]
     instant = leaving(own, m.events[event])
-    if own.k == 0 or m.events[event].time <= own.since or instant <= m.meter[CLOCK]:
+    if own.k == 0 or m.events[event].time <= own.since or instant <= m.meter[CLOCK] or cost == np.inf:
         return
     if own.k == ALL:
         tell(m, slot_of(near, row), event, cost, UNRANKED, ENTERED)

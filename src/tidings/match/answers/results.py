@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from struct import Struct
 from typing import Any, NamedTuple
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SEPARATOR = "\x1f"
+_NUMBER, _BITS = Struct("<d"), Struct("<q")
 
 
 class Match(NamedTuple):
@@ -34,8 +36,13 @@ class Notification(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The same for the same notification, wherever and however often it is made: consumers can drop repeats by it."""
-        text = SEPARATOR.join((self.subscription, self.event, self.why, self.at.isoformat()))
+        """The same for the same notification, wherever and however often it is made: consumers can drop repeats by it.
+
+        An event that was published twice may come into a list twice at one instant, so score and rank belong to it; an absent rank
+        is 0, a score its bits as a whole number.
+        """
+        told = f"{self.rank or 0}{SEPARATOR}{_BITS.unpack(_NUMBER.pack(self.score + 0.0))[0]}"
+        text = SEPARATOR.join((self.subscription, self.event, self.why, self.at.isoformat(), told))
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
     @property

@@ -118,7 +118,8 @@ class Memtable:
             self._append(subscription)
 
     def _append(self, subscription: Subscription) -> None:
-        first = len(self.clause)
+        first = len(self.owner)
+        del self.clause[first:]  # of one that was interrupted here
         while first + len(subscription.clauses) > len(self.columns.died):
             self._grow()
         near = NEAR if subscription.by is not None and ideal_point(subscription) is not None else 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,16 @@ from tidings.model.door.subscription import Subscription
 from tidings.model.values.schema import Schema
 
 Place = tuple[LiveSegment | None, int]
+Ids: TypeAlias = Sequence[str] | pa.StringArray
+
+
+class Before(NamedTuple):
+    """What is needed to put back the subscriptions of these ids as they were."""
+
+    ids: Ids
+    snapshot: Snapshot
+    fresh: dict[str, Subscription]
+    """those of the memtable"""
 
 
 class Store:
@@ -104,6 +115,25 @@ class Store:
                     self._found = (id, self.snapshot, (live, ordinal))
                     break
         return self._found[2]
+
+    def before(self, ids: Ids) -> Before:
+        """To be asked before a change of these, for `go_back` if it fails."""
+        with self.lock:
+            fresh = self.memtable.subscriptions
+            few = isinstance(ids, Sequence)
+            return Before(ids, self.snapshot, {id: fresh[id] for id in ids if id in fresh} if few else dict(fresh))
+
+    def go_back(self, before: Before) -> None:
+        """Undo a change that failed on the way, wherever it came to: as a change of its own."""
+        with self.lock:
+            seq, ids = self.next_seq + 1, list(before.ids) if isinstance(before.ids, Sequence) else before.ids.to_pylist()
+            self.remove(seq, ids)
+            packed = [id for id in ids if id not in before.fresh]
+            put = [before.fresh[id] for id in ids if id in before.fresh]
+            for live in before.snapshot.segments:
+                ordinals = live.find_many(pa.array(packed, pa.string()), before.snapshot.seq)
+                put += [live.subscription(ordinal) for ordinal in ordinals[ordinals != ABSENT].tolist()]
+            self.put(seq, put)
 
     def put(self, seq: int, subscriptions: Iterable[Subscription]) -> None:
         with self.lock:
@@ -191,9 +221,11 @@ class Store:
             self.packed = self.snapshot
             return
         added = Segment.build(self.schema, self.memtable.rows(), self.statistics, self.snapshot.seq)
+        packed = Snapshot((*self.snapshot.segments, LiveSegment(added, self.vocabularies)), self.snapshot.seq)
         self.work.add(self.memtable.work.candidates, self.memtable.work.matches)
-        self.memtable = Memtable(self.schema, self.vocabularies)
-        self._now_packed((*self.snapshot.segments, LiveSegment(added, self.vocabularies)), self.snapshot.seq)
+        # At once: an interrupt in between must not lose what the memtable had.
+        self.memtable, self.snapshot, self.packed = Memtable(self.schema, self.vocabularies), packed, packed
+        self.on_packed()
 
     def _now_packed(self, segments: tuple[LiveSegment, ...], seq: int) -> None:
         """The memtable is empty: `segments` at `seq` are all there is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -44,7 +45,9 @@ def with_ids(told: pa.Table, suffix: str = "") -> pa.Table:
     """The columns of NOTIFICATION: as `results.Notification.id` says, for many; each instant is written once."""
     at = told["at"].combine_chunks().dictionary_encode()
     instants = pa.array([instant(time).isoformat() for time in at.dictionary.to_pylist()], pa.string()).take(at.indices)
-    texts = pc.binary_join_element_wise(told["subscription"], told["event"], told["why"], instants, SEPARATOR)
+    rank = told["rank"].fill_null(0).cast(pa.string())
+    bits = pa.array((told["score"].to_numpy() + 0.0).view(np.int64)).cast(pa.string())
+    texts = pc.binary_join_element_wise(told["subscription"], told["event"], told["why"], instants, rank, bits, SEPARATOR)
     ids = [blake2b(text, digest_size=16).hexdigest() + suffix for text in texts.cast(pa.binary()).to_pylist()]
     table = told.set_column(told.column_names.index("at"), "at", told["at"].cast(NOTIFICATION["at"]))
     return table.add_column(0, "id", pa.array(ids, pa.string())).select(list(NOTIFICATION))

@@ -60,7 +60,7 @@ class ShardWindows:
         tables = [from_bytes(body) for body in bodies if body]
         if not tables:
             step = WindowStep(clock, self.manifest, gone, NEWCOMERS.empty_table(), NOTHING)
-            return step, self._table(*self._publish(step))
+            return step, hearing(view, self._table(*self._publish(step)))
         rows = pa.concat_tables(tables).combine_chunks()
         coded = rows["subscription"].combine_chunks().dictionary_encode()
         members = self._members(coded.dictionary)
@@ -71,7 +71,8 @@ class ShardWindows:
         members[strange] = self._members(strangers)
         row_member = np.append(members, UNKNOWN)[coded.indices.fill_null(len(members)).to_numpy()]
         step = WindowStep(clock, self.manifest, gone, newcomers, _published(rows, row_member))
-        return step, pa.concat_tables([of_plain(rows.filter(pa.array(row_member == PLAIN))), self._table(*self._publish(step))])
+        plain = of_plain(rows.filter(pa.array(row_member == PLAIN)))
+        return step, pa.concat_tables([plain, hearing(view, self._table(*self._publish(step)))])
 
     def repeat(self, step: WindowStep) -> None:
         """Do again what a batch did."""
@@ -252,6 +253,14 @@ def _span(text: str | None) -> tuple[int, int]:
         return NEVER, NEVER
     window = parse_window(text)
     return window.duration or NEVER, window.count or NEVER
+
+
+def hearing(view: View, notes: pa.Table) -> pa.Table:
+    """Without what would reach a subscription from its end on: time brings promotions to whom no event reaches any more."""
+    if not len(notes) or all(segment.segment.expires is None for segment in view.segments):
+        return notes
+    ends = view.ranking(view.locate(notes["subscription"].combine_chunks()), ("expires",))["expires"]
+    return notes.filter(pc.or_kleene(pc.is_null(ends), pc.less(notes["at"], ends)))
 
 
 def of_plain(rows: pa.Table) -> pa.Table:

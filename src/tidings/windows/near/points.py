@@ -68,12 +68,12 @@ def empty_points(index: BallIndex, events: int) -> Points:
 
 @inlined
 def distance(near: Points, row: int, event: int) -> float:
-    """Summed in the order of dimensions, as everywhere, so that equal is equal."""
+    """Summed in the order of dimensions, as everywhere, so that equal is equal; NaN where it is beyond all numbers."""
     total = 0.0
     for d in range(near.points.shape[0]):
         off = near.points[d, event] - near.balls.centre[d, row]
         total += near.balls.weight[d, row] * (off * off)
-    return float(np.sqrt(total))
+    return float(np.sqrt(total)) if total < np.inf else np.nan
 
 
 @inlined

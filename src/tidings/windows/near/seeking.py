@@ -83,7 +83,7 @@ def seek(m: Memory, near: Points, row: int, reach: float) -> tuple[float, int]:
 
 @inlined
 def is_sought(m: Memory, own: ListRow, event: int, total: float) -> bool:
-    if m.events[event].time <= own.since or leaving(own, m.events[event]) <= m.meter[CLOCK]:
+    if total == np.inf or m.events[event].time <= own.since or leaving(own, m.events[event]) <= m.meter[CLOCK]:
         return False
     return bool(own.edge == NONE or event == own.edge or not ranks(m, np.sqrt(total), event, own.edge_cost, own.edge))
 

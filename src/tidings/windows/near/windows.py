@@ -4,7 +4,8 @@ Every event concerns every subscription, so nothing may be paid for those that i
 event, through an index of balls whose radii are the current thresholds (`index.points.ball_index`); large ones are turned round,
 subscription by subscription, with a grid over the events (`near.turned_round`). Both give what `Windows` would, told of all
 distances: relevance is minus the weighted Euclidean distance, the meaning of everything else is that of `windows`, and so are its
-lists. An event whose point has a NaN concerns nobody, and is counted.
+lists. An event whose point has a NaN concerns nobody, and is counted; nor does it concern a list to which its distance is beyond
+all numbers.
 
 What cannot be saved: of n subscriptions an event enters n k / w lists at once and makes as many lose a member, 50 and 50 of
 100,000 for k = 10 and w = 20,000, and makes 61 to 68 notifications, promotions with them. Views longer than k bring the lists
