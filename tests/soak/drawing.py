@@ -68,6 +68,26 @@ TYPES = (
 class Drawer:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        words = ("A_CONTAINS", "A_OVERLAPS", "A_EQUALS", "A_CONTAINEDBY")
+        self.leaves: tuple[Callable[[], str], ...] = (
+            lambda: f"{self.choice('price', 'size')} {self.operator()} {self.number()!r}",
+            lambda: f"size {self.negation()}BETWEEN {self.number()!r} AND {self.number()!r}",
+            lambda: f"price {self.negation()}IN ({self.number()!r}, {self.number()!r}, 3)",
+            lambda: f"{self.sum()} {self.operator()} {self.sum()}",
+            lambda: f"brand {self.operator()} {self.quoted()}",
+            lambda: f"brand {self.negation()}IN ({self.quoted()}, {self.quoted()})",
+            lambda: f"brand {self.negation()}LIKE '%{self.choice('a', '_', 'é', 'e_%')}%'",
+            lambda: f"CASEI(brand) = CASEI({self.quoted()})",
+            lambda: f"{self.choice(*SCHEMA)} IS {self.negation()}NULL",
+            lambda: f"made {self.operator()} TIMESTAMP('2026-01-31T10:00:00Z')",
+            lambda: "T_DURING(made, INTERVAL('2020-01-01T00:00:00Z', '..'))",
+            lambda: f"day {self.operator()} DATE('2026-01-31')",
+            lambda: f"sold = {self.choice('TRUE', 'FALSE')}",
+            self.box,
+            self.triangle,
+            lambda: f"{self.choice(*words)}(about, ({self.quoted()}, 'red'))",
+            lambda: "TRUE",
+        )
 
     def choice(self, *options: Any) -> Any:
         return options[int(self.random.random() * len(options))]
@@ -191,31 +211,24 @@ class Drawer:
     def filter(self, depth: int = 3) -> str:
         """CQL2 text."""
         if depth and self.chance(0.45):
-            return self.choice(
-                f"({self.filter(depth - 1)} {self.choice('AND', 'OR')} {self.filter(depth - 1)})", f"NOT ({self.filter(depth - 1)})"
-            )
-        number, other = repr(self.number()), repr(self.number())
-        compare = self.choice("=", "<>", "<", "<=", ">", ">=")
+            if self.chance(0.3):
+                return f"NOT ({self.filter(depth - 1)})"
+            return f"({self.filter(depth - 1)} {self.choice('AND', 'OR')} {self.filter(depth - 1)})"
+        return str(self.choice(*self.leaves)())
+
+    def operator(self) -> str:
+        return str(self.choice("=", "<>", "<", "<=", ">", ">="))
+
+    def negation(self) -> str:
+        return str(self.choice("", "NOT "))
+
+    def box(self) -> str:
         low, high = sorted((self.random.randrange(-64, 65) / 8, self.random.randrange(-64, 65) / 8))
-        return self.choice(
-            f"{self.choice('price', 'size')} {compare} {number}",
-            f"size {self.choice('', 'NOT ')}BETWEEN {number} AND {other}",
-            f"price {self.choice('', 'NOT ')}IN ({number}, {other}, 3)",
-            f"{self.sum()} {compare} {self.sum()}",
-            f"brand {self.choice('=', '<>', '<', '>=')} {self.quoted()}",
-            f"brand {self.choice('', 'NOT ')}IN ({self.quoted()}, {self.quoted()})",
-            f"brand {self.choice('', 'NOT ')}LIKE '%{self.choice('a', '_', 'é', 'e_%')}%'",
-            f"CASEI(brand) = CASEI({self.quoted()})",
-            f"{self.choice(*SCHEMA)} IS {self.choice('', 'NOT ')}NULL",
-            f"made {compare} TIMESTAMP('2026-01-31T10:00:00Z')",
-            "T_DURING(made, INTERVAL('2020-01-01T00:00:00Z', '..'))",
-            f"day {compare} DATE('2026-01-31')",
-            f"sold = {self.choice('TRUE', 'FALSE')}",
-            f"S_INTERSECTS(place, BBOX({low}, {low}, {high}, {high}))",
-            f"{self.choice('S_WITHIN', 'S_DISJOINT', 'S_CROSSES')}(area, POLYGON((0 0, {high} 0, 0 {high}, 0 0)))",
-            f"{self.choice('A_CONTAINS', 'A_OVERLAPS', 'A_EQUALS', 'A_CONTAINEDBY')}(about, ({self.quoted()}, 'red'))",
-            "TRUE",
-        )
+        return f"S_INTERSECTS(place, BBOX({low}, {low}, {high}, {high}))"
+
+    def triangle(self) -> str:
+        side = self.random.randrange(1, 65) / 8
+        return f"{self.choice('S_WITHIN', 'S_DISJOINT', 'S_CROSSES')}(area, POLYGON((0 0, {side} 0, 0 {side}, 0 0)))"
 
     def sum(self) -> str:
         operator = self.choice("+", "-", "*", "/", "%", "div", "^")

@@ -205,14 +205,14 @@ def held(topic: Any, folder: Path) -> Counts:
 # Inputs
 
 
-def fuzz(seed: int, inputs: int = 8000, rounds: int = 4) -> Counts:
+def fuzz(seed: int, inputs: int = 20_000, rounds: int = 4) -> Counts:
     with place() as folder:
         return inputs_by_the_million.fuzz(seed, folder, inputs, rounds)
 
 
 KINDS: dict[str, tuple[Callable[[int], Counts], float]] = {
-    "kills": (kills, 8),
-    "fuzz": (fuzz, 6),
+    "kills": (kills, 12),
+    "fuzz": (fuzz, 40),
     "damage": (damage, 3),
     "memory": (memory, 2),
     "descriptors": (descriptors, 2),
