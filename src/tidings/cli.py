@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from tidings import __version__
+from tidings.commands import events, operating, subscriptions, topics
 from tidings.errors import TidingsError
 
-app = typer.Typer(help="A ranked publish/subscribe engine: run its pipeline on Spark.", no_args_is_help=True, add_completion=False)
+ABOUT = "A ranked publish/subscribe engine: topics in folders and at services, and the pipeline on Spark."
+app = typer.Typer(help=ABOUT, no_args_is_help=True)
 console = Console()
 
 JobFile = Annotated[Path, typer.Argument(help="The job, a TOML file; docs/spark.md describes it.")]
@@ -34,7 +37,7 @@ def tidings(
         bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Say which version this is.")
     ] = False,
 ) -> None:
-    """A ranked publish/subscribe engine: run its pipeline on Spark."""
+    """A ranked publish/subscribe engine: topics in folders and at services, and the pipeline on Spark."""
 
 
 def need_spark() -> None:
@@ -106,6 +109,16 @@ def serve(
         raise TidingsError("a provider of tokens has --jwt-issuer, --jwt-audience and --jwt-jwks: all three are needed")
     provider = Provider(jwt_issuer, jwt_audience, jwt_jwks) if jwt_issuer and jwt_audience and jwt_jwks else None
     serve_folder(Settings(folder, open, body, backlog, allow=tuple(allow or ()), provider=provider), host, port)
+
+
+COMMANDS: tuple[Callable[..., None], ...] = (
+    *(topics.init, topics.topics, topics.stats),
+    *(subscriptions.subscribe, subscriptions.unsubscribe, subscriptions.subscriptions, subscriptions.load, subscriptions.top),
+    *(subscriptions.preview, events.publish, events.match, events.explain, events.search, events.listen),
+)
+for command in COMMANDS:
+    app.command(rich_help_panel="Topics")(command)
+app.add_typer(operating.keys, name="keys", rich_help_panel="Service")
 
 
 def main() -> None:

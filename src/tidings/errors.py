@@ -35,6 +35,14 @@ class StorageError(TidingsError):
     """A topic's files cannot be read or written."""
 
 
+class ServiceError(TidingsError):
+    """A service refused, failed or cannot be reached: `status` is what it answered, `retry_after` the seconds it asks to wait."""
+
+    def __init__(self, sentence: str, status: int | None = None, retry_after: float | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.retry_after = status, retry_after
+
+
 class OutboxError(TidingsError):
     """A consumer or a number that the outbox does not know."""
 

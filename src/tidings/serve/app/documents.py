@@ -16,6 +16,7 @@ PROBLEM_SCHEMA = {
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string", "description": "One sentence: what was wrong, and what would be accepted."},
+        "kind": {"type": "string", "description": "The engine's error of that name, if it is one."},
         "instance": {"type": "string", "description": "The request's id, as its log lines have it."},
     },
 }

@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from tidings import __version__
-from tidings.serve.app import bulk, events, keys, notifications, problems, questions, running, subscriptions, topics
+from tidings.serve.app import bulk, events, keys, notifications, problems, questions, running, subscriptions, topics, upkeep
+from tidings.serve.app.addresses import Slashes
 from tidings.serve.app.documents import PROBLEMS
 from tidings.serve.service import Service
 from tidings.serve.settings import Settings
 
-ROUTERS = (topics, subscriptions, bulk, events, questions, notifications, keys, running)
+ROUTERS = (topics, subscriptions, bulk, events, questions, notifications, keys, upkeep, running)
 
 
 def make_app(settings: Settings) -> FastAPI:
@@ -32,6 +33,7 @@ def make_app(settings: Settings) -> FastAPI:
 
     app = FastAPI(title="tidings", version=__version__, lifespan=living, responses=PROBLEMS, redoc_url=None)
     problems.install(app)
+    app.add_middleware(Slashes)
     for routes in ROUTERS:
         app.include_router(routes.router)
     return app

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tidings.serve.access.callers import ADMIN, OWNER, READ, Caller
+from tidings.serve.app.addresses import CONSUMER
 from tidings.serve.app.answers import JSON, NDJSON, json_answer, wanted
 from tidings.serve.app.bodies import object_of
 from tidings.serve.app.documents import body, gives, parameters
@@ -22,7 +23,6 @@ from tidings.serve.refusals import Forbidden, NotFound, Unacceptable
 
 router = APIRouter(tags=["hearing"])
 LONGEST_WAIT = 60
-CONSUMER = "/topics/{topic}/consumers/{name}"
 LONGEST_NAME = 200
 
 

@@ -49,12 +49,14 @@ def refusal_of(error: Exception) -> Refusal | None:
         return NotReady(f"{error}: try again in a moment")
     if isinstance(error, BulkError):
         rows = [{"row": row, "detail": sentence} for row, sentence in error.rows[:SHOWN]]
-        return Unacceptable(f"{len(error.rows)} rows were refused and nothing was applied: {error.rows[0][1]}", rows=rows)
+        return Unacceptable(
+            f"{len(error.rows)} rows were refused and nothing was applied: {error.rows[0][1]}", kind="BulkError", rows=rows
+        )
     if any(_is_full(cause) for cause in _causes(error)):
         return NoRoom("the disk is full: nothing was applied; questions are still answered")
     if isinstance(error, StorageError) or not isinstance(error, TidingsError):
         return None
-    return Unacceptable(str(error))
+    return Unacceptable(str(error), kind=type(error).__name__)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -14,6 +14,7 @@ from tidings.errors import NeverMatchesWarning, shown
 from tidings.match.answers.results import Notification
 from tidings.model.door.subscription import known_id
 from tidings.serve.access.callers import ADMIN, OWNER, READ, Caller
+from tidings.serve.app.addresses import SUBSCRIPTION as ADDRESS
 from tidings.serve.app.answers import JSON, json_answer, match_json, notification_json, rows_answer
 from tidings.serve.app.bodies import object_of
 from tidings.serve.app.documents import TIME, body, gives, parameters
@@ -24,7 +25,6 @@ from tidings.serve.refusals import Conflict, Forbidden, Unacceptable
 
 Result = TypeVar("Result")
 router = APIRouter(tags=["subscriptions"])
-ADDRESS = "/topics/{topic}/subscriptions/{id}"
 NEVER_MATCHES = "its filter can never match"
 FIELDS: dict[str, Any] = {
     "filter": {"type": ["string", "object", "null"], "description": "CQL2, text or JSON; every event without it."},

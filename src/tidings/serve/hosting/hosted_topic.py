@@ -106,7 +106,7 @@ class HostedTopic:
         """One that is there, and is this owner's if one is named; another's is as if it were not there."""
         found = self.topic.store.get(known_id(id))
         if found is None or (owner is not None and found.owner != owner):
-            raise NotFound(f"topic {self.name!r} has no subscription {id!r}")
+            raise NotFound(f"there is no subscription {id!r}", kind="SubscriptionError")
         return found
 
     async def follow_clock(self) -> None:

@@ -1,0 +1,1 @@
+"""A topic that is elsewhere."""
