@@ -4,7 +4,6 @@ from importlib.metadata import version
 
 from tidings import errors
 from tidings.client.connecting import connect, connect_async
-from tidings.durable.opening import open_topic as open
 from tidings.durable.places import open, pull
 from tidings.match.answers.results import Match, Notification
 from tidings.model.values.schema import Bool, Category, Date, Number, Place, Schema, Time, Words

@@ -57,8 +57,11 @@ class Running:
 
     def kill(self) -> None:
         assert self.process is not None
+        self.client.close()
         self.process.kill()
         self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
         self.log.close()
 
     def stop(self) -> int:

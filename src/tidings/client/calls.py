@@ -115,7 +115,8 @@ class TopicCalls:
         self.root = f"/topics/{quote(name, safe='')}"
 
     def _of(self, id: str) -> str:
-        return f"{self.root}/subscriptions/{quote(str(id), safe='')}"
+        part = quote(str(id), safe="")
+        return f"{self.root}/subscriptions/{part if part.strip('.') else part.replace('.', '%2E')}"
 
     def describe(self) -> Call[dict[str, Any]]:
         return Call("GET", self.root, described, safe=True)
