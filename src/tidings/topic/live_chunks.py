@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidings.match.store.hits import NEVER
 from tidings.model.columns.arrays import EventColumns, Vocabularies, encode_events
 from tidings.model.columns.arrow_numbers import NONE
-from tidings.model.columns.tables import EventBatch
+from tidings.model.columns.tables import EventBatch, events_to_arrow
 from tidings.model.door.event import Event
 from tidings.model.values.schema import Schema
 
@@ -73,6 +74,10 @@ class Chunk:
         """NEVER for none."""
         raise NotImplementedError
 
+    def table(self, key: str | None) -> pa.Table:
+        """All rows, dead or alive, in a form that is read as these events."""
+        raise NotImplementedError
+
 
 class Singles(Chunk):
     def __init__(self, first: int, schema: Schema) -> None:
@@ -106,6 +111,9 @@ class Singles(Chunk):
 
     def expires(self, rows: Rows) -> NDArray[np.int64]:
         return np.array([NEVER if event.expires is None else event.expires for event in self.events(rows)], np.int64)
+
+    def table(self, key: str | None) -> pa.Table:
+        return events_to_arrow(self._schema, self._events, key)
 
 
 class Batch(Chunk):
@@ -145,3 +153,8 @@ class Batch(Chunk):
     def expires(self, rows: Rows) -> NDArray[np.int64]:
         expires = self._batch.expires[rows]
         return np.where(expires == NONE, NEVER, expires)
+
+    def table(self, key: str | None) -> pa.Table:
+        name, table = "id" if key is None else key, self._batch.table
+        named = [column for column in table.column_names if column != name]
+        return table.select(named).append_column(name, self._batch.ids)

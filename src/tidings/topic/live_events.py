@@ -22,12 +22,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidings.index.motree.event_tree import MOEventTree
 from tidings.index.motree.partition import value_cell_counts
 from tidings.match.store.hits import LONG_AGO, NEVER
 from tidings.model.columns.arrays import ClauseColumns, Vocabularies, encode_clauses
+from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Clause
@@ -98,6 +100,20 @@ class LiveEvents:
     def published(self, id: str) -> tuple[int, int]:
         """When a live event was published, and as the how-manieth."""
         return self._published.get(id, NOT_KNOWN)
+
+    def past(self, key: str | None) -> tuple[list[pa.Table], NDArray[np.int64], NDArray[np.int64]]:
+        """Tables that hold them, and maybe others; the live rows of these, laid end to end, in the order in which they were
+        published; and when each was, NONE where nobody knows."""
+        tables, rows, ids, first = [], [np.empty(0, np.int64)], list[str](), 0
+        for chunk in self._chunks:
+            table, living = chunk.table(key), chunk.living()
+            tables.append(table)
+            rows.append(living + first)
+            ids += table["id" if key is None else key].take(pa.array(living)).to_pylist()
+            first += len(table)
+        known = np.array([self.published(id) for id in ids], np.int64).reshape(-1, 2)
+        order = np.argsort(known[:, 1], kind="stable")
+        return tables, np.concatenate(rows)[order], np.where(known[:, 0] == LONG_AGO, NONE, known[:, 0])[order]
 
     def put(self, event: Event) -> None:
         self.remove(event.id)

@@ -74,16 +74,21 @@ class PublishedBatch:
         return reader.match(self.batch, at=np.maximum.accumulate(np.maximum(self.at, clock)), near=False)
 
     def plain(self, hits: Hits) -> tuple[NDArray[np.integer], Part] | None:
-        if not hits:
-            return None
-        table = match_table(self.ids, hits, None)
-        row, subscription, event, score = (table[name].combine_chunks() for name in (ROW, "subscription", "event", "score"))
-        row = row.to_numpy()
-        return row, Part(subscription, event, score.to_numpy(), None, MATCHED, self.at[row])
+        return plain_part(self.ids, self.at, hits)
 
     def join(self, live: LiveEvents, first: int) -> None:
         live.put_batch(self.batch)
         live.note(self.ids.to_pylist(), self.at.tolist(), first)
+
+
+def plain_part(ids: pa.StringArray, at: NDArray[np.int64], hits: Hits) -> tuple[NDArray[np.integer], Part] | None:
+    """As `Publications.plain`, of events in columns."""
+    if not hits:
+        return None
+    table = match_table(ids, hits, None)
+    row, subscription, event, score = (table[name].combine_chunks() for name in (ROW, "subscription", "event", "score"))
+    row = row.to_numpy()
+    return row, Part(subscription, event, score.to_numpy(), None, MATCHED, at[row])
 
 
 class PublishedEvent:

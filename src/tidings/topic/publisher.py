@@ -125,6 +125,16 @@ class Publisher:
         """Publish in this order: who is told, and what time brought on the way, in order of time."""
         if not len(events):
             return Notifications([])
+        first = self.windows.publications + 1
+        told = self.told(events, hits)
+        events.join(self.events, first)
+        self.events.expire(int(self.windows.memory.meter[CLOCK]))
+        return told
+
+    def told(self, events: Publications, hits: Hits) -> Notifications:
+        """The same, without putting them among the live ones."""
+        if not len(events):
+            return Notifications([])
         before = self.windows.publications
         plain, ranked = parted(hits)
         told = []
@@ -134,8 +144,6 @@ class Publisher:
         else:
             self.windows.pass_by(events.at)
         told += self.near.publish(events.ids, events.at, events.expires, events.column)
-        events.join(self.events, before + 1)
-        self.events.expire(int(self.windows.memory.meter[CLOCK]))
         return self._hearing(in_order(events.plain(plain), before + 1, told))
 
     def published(self, events: Iterable[Event]) -> list[tuple[Event, tuple[int, int]]]:
@@ -224,6 +232,7 @@ class Publisher:
                 puts.append((event.id, None))
             else:
                 self.events.put(event)
+                self.events.note([event.id], [at], 0)
                 puts.append((event.id, event.values))
         return notes if self.boards is None else notes + of_changes(self.boards.publish_batch(puts, at), at)
 

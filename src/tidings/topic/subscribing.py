@@ -20,6 +20,7 @@ from tidings.model.columns.tables import subscription_at, subscriptions_from_arr
 from tidings.model.door.by import listed
 from tidings.model.door.single_values import read_id, read_name
 from tidings.model.door.subscription import Subscription, known_id, make_subscription, read_k
+from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import relevance_of
 from tidings.topic.bodies import with_bodies
@@ -39,6 +40,18 @@ class Unchanged(Enum):
 
 
 KEPT: Final = Unchanged.KEPT
+
+
+def made(schema: Schema, source: Mapping[str, Any]) -> Subscription:
+    """A subscription from the fields of an object."""
+    fields = dict(source)
+    within = fields.pop("within", None)
+    subscription = make_subscription(schema, fields.pop("id", None), fields.pop("filter", None), **fields)
+    if within is not None:
+        subscription = placed_within(schema, subscription, within)
+    if subscription.by is not None:
+        relevance_of(schema, subscription.by)
+    return subscription
 
 
 class Subscribing(Changing):
@@ -82,14 +95,7 @@ class Subscribing(Changing):
         self, source: Mapping[str, Any], *, replay: bool = False, bodies: bool = False, time: Any = None
     ) -> list[Notification]:
         """The same for an object, as JSON has it: `{"id": "ann", "filter": "price < 500", "k": 5}`."""
-        now = self._at(time)
-        fields = dict(source)
-        within = fields.pop("within", None)
-        subscription = make_subscription(self.schema, fields.pop("id", None), fields.pop("filter", None), **fields)
-        if within is not None:
-            subscription = placed_within(self.schema, subscription, within)
-        if subscription.by is not None:
-            relevance_of(self.schema, subscription.by)
+        now, subscription = self._at(time), made(self.schema, source)
         if subscription.is_ranked:
             subscription = replace(subscription, since=now)
         with self._writing:

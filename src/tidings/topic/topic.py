@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -25,11 +26,14 @@ from tidings.model.door.subscription import read_k
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
 from tidings.model.values.times import check_ahead
+from tidings.model.values.window import duration
 from tidings.topic.bodies import with_bodies
 from tidings.topic.changing import Committed
+from tidings.topic.past_events import Past, given_past
+from tidings.topic.preview import NAME, Preview, preview
 from tidings.topic.publications import Publications, PublishedBatch, PublishedEvent
 from tidings.topic.stats import topic_stats
-from tidings.topic.subscribing import Subscribing
+from tidings.topic.subscribing import Filter, Subscribing, Within, made
 from tidings.windows.memory import CLOCK
 
 FEW = 4
@@ -137,6 +141,44 @@ class Topic(Subscribing):
         with self._writing:
             self.must_be_whole()
             return self.publisher.top(self.subscription(id), self._at(time))
+
+    def preview(
+        self,
+        filter: Filter | None = None,
+        *,
+        score: float | str | None = None,
+        k: int | None = None,
+        window: str | int | timedelta | None = None,
+        by: str | Mapping[str, Any] | None = None,
+        error: float | None = None,
+        within: Within | None = None,
+        over: str | timedelta | None = "7 days",
+        events: pa.Table | None = None,
+        first: int = 10,
+        time: Any = None,
+    ) -> Preview:
+        """What such a subscription would have told in the time `over` until now (None: ever), had it been there.
+
+        It is asked of the live events, or of `events`, a table of past ones with their `time`. Nothing is subscribed.
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number()})
+        >>> for hour in range(48):
+        ...     notes = deals.publish({"id": f"e{hour}", "price": hour % 10}, time=3600 * hour)
+        >>> seen = deals.preview("price < 3", over="2 days", time=48 * 3600)
+        >>> seen.told, seen.a_day, seen.by_day
+        (14, 7.0, {'1970-01-01': 7, '1970-01-02': 7})
+        """
+        ranking = {"score": score, "k": k, "window": window, "by": by, "error": error}
+        asked = made(self.schema, {"id": NAME, "filter": filter, "within": within, **ranking})
+        now, length = self._at(time), None if over is None else duration("over", over)
+        if events is None:
+            with self._writing:
+                self.must_be_whole()
+                past = Past(*self.publisher.events.past(self.key))
+        else:
+            past = given_past(events, now)
+        return preview(self.schema, self.key, asked, past, past.before if length is None else now - length, now, read_k(first))
 
     def _publish(self, events: Publications, time: Any, bodies: bool) -> Notifications:
         if time is None and len(events):

@@ -66,6 +66,15 @@ def parse_window(value: object) -> Window:
     return window
 
 
+def duration(field: str, value: object) -> int:
+    """Microseconds of a length of time."""
+    if isinstance(value, str | timedelta):
+        length = parse_window(value).duration
+        if length is not None:
+            return length
+    raise SubscriptionError(f"{field} is {shown(value)}: a duration above 0 as '1 day', '90 s' or a timedelta is accepted")
+
+
 def _from_text(text: str) -> Window | None:
     form = _FORM.fullmatch(text)
     if form is None:
