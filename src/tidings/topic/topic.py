@@ -167,7 +167,7 @@ class Topic(Subscribing):
         ...     notes = deals.publish({"id": f"e{hour}", "price": hour % 10}, time=3600 * hour)
         >>> seen = deals.preview("price < 3", over="2 days", time=48 * 3600)
         >>> seen.told, seen.a_day, seen.by_day
-        (14, 7.0, {'1970-01-01': 7, '1970-01-02': 7})
+        (14, 7.0, {'1970-01-01': 8, '1970-01-02': 6})
         """
         ranking = {"score": score, "k": k, "window": window, "by": by, "error": error}
         asked = made(self.schema, {"id": NAME, "filter": filter, "within": within, **ranking})
