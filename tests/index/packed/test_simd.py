@@ -1,21 +1,21 @@
-"""The intrinsics against the same question asked of Python integers."""
+"""The instructions against the same question asked of Python integers."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
+from tidings._jit import kernel
 from tidings.index.packed.simd import and512, disjoint64, hit64, leading_zeros, overlap64, popcount, trailing_zeros
 
 eighths = st.integers(-8, 8).map(lambda i: i / 8)
 
 
-@njit
+@kernel
 def masks(lo, hi, at, first, last):
     return hit64(lo, hi, at, first), overlap64(lo, hi, at, first, last)
 
 
-@njit
+@kernel
 def counts(mask):
     return trailing_zeros(mask), leading_zeros(mask), popcount(mask)
 
@@ -37,7 +37,7 @@ def test_counts(mask):
     assert (low, high, ones) == ((mask & -mask).bit_length() - 1, 64 - mask.bit_length(), mask.bit_count())
 
 
-@njit
+@kernel
 def integer_masks(lo, hi, bits, at, first, last, mask):
     return overlap64(lo, hi, at, first, last), disjoint64(bits, at, mask)
 
@@ -53,7 +53,7 @@ def test_integer_masks(seed, at, first, last, mask):
     assert apart == sum(1 << t for t in range(64) if bits[at + t] & mask == 0)
 
 
-@njit
+@kernel
 def anded(rows, row, left):
     return and512(rows, row, left)
 

@@ -1,6 +1,6 @@
-"""Machine instructions that numba does not offer, as intrinsics for kernels.
+"""Machine instructions that numba does not offer, for kernels: what each means, in Python; `simd_code` has what is compiled.
 
-| intrinsic                      | answers                                                                        |
+| instruction                    | answers                                                                        |
 |--------------------------------|--------------------------------------------------------------------------------|
 | `hit64(lo, hi, at, q)`         | uint64 mask: bit t is set when lo[at + t] <= q <= hi[at + t], t = 0..63         |
 | `overlap64(lo, hi, at, a, b)`  | uint64 mask: bit t is set when lo[at + t] <= b and a <= hi[at + t]              |
@@ -16,149 +16,93 @@
 | `slide(array, at, to, n)`      | nothing; array[to : to + n] = array[at : at + n], which may overlap             |
 
 Arrays are contiguous, with at least at + 64 elements: nothing is checked. `lo` and `hi` are float32 in `hit64`; in `overlap64`
-they, `a` and `b` are all of one type, floats or signed integers. Written as vector IR, so every target of LLVM gets its own
-vectors (AVX2 on x86-64, NEON on ARM); a plain loop over the same data ran 1.1-1.4 times slower.
+they, `a` and `b` are all of one type, floats or signed integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
 from typing import Any, SupportsInt
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np import arrayobj
 from numpy.typing import NDArray
 
-from tidings._jit import inlined
+from tidings._jit import inlined, instruction
 
 LANES = 64
-_WORD = ir.IntType(64)
+Array = NDArray[Any]
+_CODE = "tidings.index.packed.simd_code"
 
 
-def _load(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
-    """LANES elements of `array`, starting at `at`."""
-    data = arrayobj.make_array(array_type)(context, builder, value=array).data
-    vector = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
-    return builder.load(builder.bitcast(builder.gep(data, [at]), vector.as_pointer()), align=array_type.dtype.bitwidth // 8)
+def _mask(holds: Array) -> np.uint64:
+    mask: np.uint64 = np.packbits(holds, bitorder="little").view(np.uint64)[0]
+    return mask
 
 
-def _broadcast(builder: Any, scalar: Any) -> Any:
-    undefined = ir.Constant(ir.VectorType(scalar.type, LANES), ir.Undefined)
-    first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+@instruction(f"{_CODE}:hit64")
+def hit64(lo: Array, hi: Array, at: int, q: np.float32) -> np.uint64:
+    return _mask((lo[at : at + LANES] <= q) & (q <= hi[at : at + LANES]))
 
 
-def _at_most(builder: Any, element: Any, left: Any, right: Any) -> Any:
-    compare = builder.fcmp_ordered if isinstance(element, types.Float) else builder.icmp_signed
-    return compare("<=", left, right)
+@instruction(f"{_CODE}:overlap64")
+def overlap64(lo: Array, hi: Array, at: int, first: Any, last: Any) -> np.uint64:
+    return _mask((lo[at : at + LANES] <= last) & (first <= hi[at : at + LANES]))
 
 
-def _mask(context: Any, builder: Any, signature: Any, arguments: Any, first: Any, last: Any) -> Any:
-    """The mask of the intervals that meet [first, last]."""
-    element = signature.args[0].dtype
-    lo = _load(context, builder, signature.args[0], arguments[0], arguments[2])
-    hi = _load(context, builder, signature.args[1], arguments[1], arguments[2])
-    starts = _at_most(builder, element, lo, _broadcast(builder, last))
-    ends = _at_most(builder, element, _broadcast(builder, first), hi)
-    return builder.bitcast(builder.and_(starts, ends), _WORD)
+@instruction(f"{_CODE}:disjoint64")
+def disjoint64(bits: Array, at: int, mask: Any) -> np.uint64:
+    return _mask(bits[at : at + LANES] & mask == 0)
 
 
-def _hit64(typing_context: Any, lo: Any, hi: Any, at: Any, q: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _mask(context, builder, signature, arguments, arguments[3], arguments[3])
-
-    return types.uint64(lo, hi, types.intp, types.float32), generate
-
-
-def _overlap64(typing_context: Any, lo: Any, hi: Any, at: Any, first: Any, last: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _mask(context, builder, signature, arguments, arguments[3], arguments[4])
-
-    return types.uint64(lo, hi, types.intp, lo.dtype, lo.dtype), generate
+@instruction(f"{_CODE}:and512")
+def and512(rows: Array, row: int, left: Array) -> bool:
+    left &= rows[row]
+    return bool(left.any())
 
 
-def _disjoint64(typing_context: Any, bits: Any, at: Any, mask: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = _load(context, builder, signature.args[0], arguments[0], arguments[1])
-        shared = builder.and_(vector, _broadcast(builder, arguments[2]))
-        return builder.bitcast(builder.icmp_signed("==", shared, ir.Constant(shared.type, None)), _WORD)
-
-    return types.uint64(bits, types.intp, bits.dtype), generate
+@instruction(f"{_CODE}:trailing_zeros")
+def trailing_zeros(mask: np.uint64) -> int:
+    return (int(mask) & -int(mask)).bit_length() - 1
 
 
-def _and512(typing_context: Any, rows: Any, row: Any, left: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(_WORD, 8)
-        data = arrayobj.make_array(signature.args[0])(context, builder, value=arguments[0]).data
-        line = builder.gep(data, [builder.mul(arguments[1], ir.Constant(_WORD, 8))])
-        kept = arrayobj.make_array(signature.args[2])(context, builder, value=arguments[2]).data
-        place = builder.bitcast(kept, vector.as_pointer())
-        both = builder.and_(builder.load(builder.bitcast(line, vector.as_pointer()), align=8), builder.load(place, align=8))
-        builder.store(both, place, align=8)
-        whole = ir.IntType(512)
-        return builder.icmp_unsigned("!=", builder.bitcast(both, whole), ir.Constant(whole, 0))
-
-    return types.boolean(rows, types.intp, left), generate
+@instruction(f"{_CODE}:leading_zeros")
+def leading_zeros(mask: np.uint64) -> int:
+    return LANES - int(mask).bit_length()
 
 
-def _trailing_zeros(typing_context: Any, mask: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), generate
+@instruction(f"{_CODE}:popcount")
+def popcount(mask: np.uint64) -> int:
+    return int(mask).bit_count()
 
 
-def _leading_zeros(typing_context: Any, mask: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), generate
+@instruction(f"{_CODE}:bits_of_single")
+def bits_of_single(value: np.float32) -> np.int32:
+    return struct.unpack("=i", struct.pack("=f", value))[0]  # type: ignore[no-any-return]
 
 
-def _popcount(typing_context: Any, mask: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
+@instruction(f"{_CODE}:single_of_bits")
+def single_of_bits(bits: np.int32) -> np.float32:
+    return np.float32(struct.unpack("=f", struct.pack("=i", bits))[0])
 
 
-def _reinterpret(source: Any, target: Any) -> Any:
-    """An intrinsic that takes the bits of a `source` for those of a `target`."""
-
-    def typed(typing_context: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.bitcast(arguments[0], context.get_value_type(target))
-
-        return target(source), generate
-
-    return intrinsic(typed)
+@instruction(f"{_CODE}:bits_of_double")
+def bits_of_double(value: float) -> int:
+    return struct.unpack("=q", struct.pack("=d", value))[0]  # type: ignore[no-any-return]
 
 
-def _prefetch(typing_context: Any, array: Any, at: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        data = arrayobj.make_array(signature.args[0])(context, builder, value=arguments[0]).data
-        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        reading, keep, data_cache = (ir.Constant(word, number) for number in (0, 3, 1))
-        builder.call(function, [builder.bitcast(builder.gep(data, [arguments[1]]), byte), reading, keep, data_cache])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), generate
+@instruction(f"{_CODE}:double_of_bits")
+def double_of_bits(bits: int) -> float:
+    return struct.unpack("=d", struct.pack("=Q", bits & 0xFFFFFFFFFFFFFFFF))[0]  # type: ignore[no-any-return]
 
 
-def _slide(typing_context: Any, array: Any, at: Any, to: Any, n: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = arrayobj.make_array(signature.args[0])(context, builder, value=arguments[0]).data
-        source, target = (builder.gep(data, [arguments[i]]) for i in (1, 2))
-        cgutils.raw_memmove(builder, target, source, arguments[3], signature.args[0].dtype.bitwidth // 8)
-        return context.get_dummy_value()
+@instruction(f"{_CODE}:prefetch")
+def prefetch(array: Array, at: int) -> None:
+    pass
 
-    return types.void(array, types.intp, types.intp, types.intp), generate
+
+@instruction(f"{_CODE}:slide")
+def slide(array: Array, at: int, to: int, n: int) -> None:
+    array[to : to + n] = array[at : at + n].copy()
 
 
 @inlined
@@ -169,19 +113,3 @@ def first_bits(n: int) -> np.uint64:
 @inlined
 def wide(number: SupportsInt) -> int:
     return np.int64(number)  # type: ignore[return-value]
-
-
-Array = NDArray[Any]
-hit64: Callable[[Array, Array, int, np.float32], np.uint64] = intrinsic(_hit64)
-overlap64: Callable[[Array, Array, int, Any, Any], np.uint64] = intrinsic(_overlap64)
-disjoint64: Callable[[Array, int, Any], np.uint64] = intrinsic(_disjoint64)
-and512: Callable[[Array, int, Array], bool] = intrinsic(_and512)
-trailing_zeros: Callable[[np.uint64], int] = intrinsic(_trailing_zeros)
-leading_zeros: Callable[[np.uint64], int] = intrinsic(_leading_zeros)
-popcount: Callable[[np.uint64], int] = intrinsic(_popcount)
-bits_of_single: Callable[[np.float32], np.int32] = _reinterpret(types.float32, types.int32)
-single_of_bits: Callable[[np.int32], np.float32] = _reinterpret(types.int32, types.float32)
-bits_of_double: Callable[[float], int] = _reinterpret(types.float64, types.int64)
-double_of_bits: Callable[[int], float] = _reinterpret(types.int64, types.float64)
-prefetch: Callable[[Array, int], None] = intrinsic(_prefetch)
-slide: Callable[[Array, int, int, int], None] = intrinsic(_slide)

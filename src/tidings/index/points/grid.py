@@ -115,7 +115,8 @@ def cell_of(grid: PointGrid, points: Float64, column: int) -> int:
 @inlined
 def cell_range(grid: PointGrid, d: int, centre: float, half: float) -> tuple[int, int]:
     """The first and last cell along dimension d, of those there are, that can hold a point within `half` of the centre."""
-    last_cell = grid.sides[d] - 1
+    last_cell = float(grid.sides[d] - 1)
     low = (centre - half - grid.origin[d]) * grid.scale[d]
     high = (centre + half - grid.origin[d]) * grid.scale[d]
-    return int(min(max(np.floor(low), 0.0), float(last_cell))), int(min(max(np.floor(high), 0.0), float(last_cell)))
+    # Endless reach over no extent is NaN: from the first to the last.
+    return int(min(low, last_cell)) if low > 0.0 else 0, int(max(high, 0.0)) if high < last_cell else int(last_cell)
