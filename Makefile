@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 JAVA := JAVA_HOME="$$(cat build/java-home)"
 
-.PHONY: setup java check test pipeline bench data papers papers-full soak bounds docs demo clean
+.PHONY: setup java check test pipeline bench data papers papers-full soak bounds plain docs demo clean
 
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
@@ -20,6 +20,9 @@ papers-full: data ; $(RUN) -m experiments --full
 DRAW ?=
 bounds: setup ; NUMBA_BOUNDSCHECK=1 $(RUN) -m pytest -q -n 2 --timeout 3600 \
 	--hypothesis-profile ci $(DRAW) tests/index tests/windows tests/boards tests/topic
+# The same in plain Python, as topics are answered while nothing is compiled yet.
+plain: setup ; TIDINGS_KERNELS=plain $(RUN) -m pytest -q -n 2 --timeout 3600 --hypothesis-profile ci $(DRAW) \
+	tests/index tests/match tests/windows tests/boards tests/topic
 # At most half an hour a run; it goes on where the last one stopped and adds to reliability/reliability.json and docs/reliability.md.
 soak: setup java ; $(JAVA) $(RUN) -m pytest -m soak --timeout 7200 && $(RUN) -m tests.soak --minutes 25
 docs: setup ; $(RUN) -m docs.generate

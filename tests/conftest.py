@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FEW = 6
-# Tests judge compiled kernels, from the first call on, unless the plain way is asked for; `tests/compiling` has that as it is for users.
+# Tests judge compiled kernels from the first call on; `tests/compiling` looks at what a user has before they are there.
 os.environ.setdefault("TIDINGS_KERNELS", "compiled")
 # What Java runs in a test is over soon: compiling it well, or collecting garbage beside it, costs more than it saves.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -89,7 +89,7 @@ def _rebuilt(like: tuple[Any, ...], parts: list[Any]) -> Any:
 
 
 class Wrapped:
-    """A cast to an integer type that wraps; who asks for an unsigned one means its bits, and keeps the type.
+    """A cast to an integer type that wraps; an unsigned one stays unsigned, and is as wide as a register.
 
     The class stands for its dtype too, as NumPy's own does.
     """
@@ -102,7 +102,7 @@ class Wrapped:
         bits = 8 * cls.dtype.itemsize
         number = int(value) & ((1 << bits) - 1)
         if cls.dtype.kind == "u":
-            return cls.dtype.type(number)
+            return np.uint64(number)
         return number - (1 << bits) if number >> (bits - 1) else number
 
 
