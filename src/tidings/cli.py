@@ -111,6 +111,20 @@ def serve(
     serve_folder(Settings(folder, open, body, backlog, allow=tuple(allow or ()), provider=provider), host, port)
 
 
+@app.command()
+def warm(
+    processes: Annotated[int | None, typer.Option(help="How many compile at once; one a core by default.")] = None,
+    carry: Annotated[Path | None, typer.Option(help="Compile for a baseline CPU into this folder, to be taken along.")] = None,
+) -> None:
+    """Compile every kernel now, into the cache that all processes of this user share, so that nothing is compiled later."""
+    from tidings.warm import warming
+
+    if carry is None:
+        warming.warm(console, processes)
+    else:
+        warming.carry(carry)
+
+
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(topics.init, topics.topics, topics.stats),
     *(subscriptions.subscribe, subscriptions.unsubscribe, subscriptions.subscriptions, subscriptions.load, subscriptions.top),

@@ -12,23 +12,40 @@ import os
 import pickle
 import subprocess
 import sys
-from typing import Any
-from zlib import crc32
+from typing import Any, NamedTuple
+from zlib import compress, crc32, decompress
 
 PROCESSES = max(1, min(4, (os.cpu_count() or 1) - 1))
 POLITE = 5
 _running: dict[int, subprocess.Popen[bytes]] = {}
 
 
-def ask(module: str, name: str, signature: tuple[Any, ...]) -> bool:
+class Wanted(NamedTuple):
+    """A kernel, and numba's types of its arguments."""
+
+    module: str
+    name: str
+    signature: tuple[Any, ...]
+
+    def compile(self) -> None:
+        """Into the cache, if it is not there."""
+        from tidings.compiling.content_cache import filling
+
+        kernel = getattr(importlib.import_module(self.module), self.name)
+        with filling(self.module):
+            kernel.dispatcher.compile(self.signature)
+
+
+def ask(wanted: Wanted) -> bool:
     """Let a process beside compile this; whether one can. A module's kernels go to one process: they share what they call."""
-    if not sys.executable or module == "__main__":
+    if not sys.executable or wanted.module == "__main__":
         return False
-    place = crc32(module.encode()) % PROCESSES
+    place = crc32(wanted.module.encode()) % PROCESSES
     try:
         child = _running.get(place) or _start(place)
         assert child.stdin is not None
-        pickle.dump((module, name, signature), child.stdin)
+        # Small, so that all kernels there are fit into the pipe and nobody waits for its other end.
+        pickle.dump(compress(pickle.dumps(tuple(wanted))), child.stdin)
         child.stdin.flush()
     except OSError:
         return False
@@ -62,18 +79,14 @@ os.register_at_fork(after_in_child=_running.clear)
 
 
 def main() -> None:
-    from tidings.compiling.content_cache import filling
-
     os.nice(POLITE)
     owner = os.getppid()
     while os.getppid() == owner:
         try:
-            module, name, signature = pickle.load(sys.stdin.buffer)
+            wanted = Wanted(*pickle.loads(decompress(pickle.load(sys.stdin.buffer))))
         except EOFError:
             return
-        kernel = getattr(importlib.import_module(module), name)
-        with filling(module):
-            kernel.dispatcher.compile(signature)
+        wanted.compile()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
@@ -15,6 +16,7 @@ from numba.core.registry import cpu_target
 from numba.core.typing.typeof import typeof_impl
 
 from tidings.compiling import beside
+from tidings.compiling.beside import Wanted
 from tidings.compiling.content_cache import ContentCache, filling
 from tidings.compiling.kernel import Instruction, Kernel
 from tidings.compiling.plain import Twins
@@ -27,6 +29,16 @@ PATIENCE = 300.0
 """Seconds after which what was asked of the processes beside is compiled here."""
 
 WAY = os.environ.get("TIDINGS_KERNELS", "")
+_rehearsals: list[dict[Wanted, None]] = []
+
+
+@contextmanager
+def rehearsing() -> Iterator[dict[Wanted, None]]:
+    """Plain Python answers, and what is given fills with what would have been compiled."""
+    wanted: dict[Wanted, None] = {}
+    _rehearsals.append(wanted)
+    yield wanted
+    _rehearsals.remove(wanted)
 
 
 def _source(value: Any) -> Any:
@@ -54,11 +66,14 @@ class Choice:
         self._looked: dict[tuple[Any, ...], float] = {}
 
     def __call__(self, *arguments: Any) -> Any:
-        if WAY == "compiled":
-            return self._here(*arguments)
         if WAY == "plain":
             return self._in_plain()
         signature = tuple(self._dispatcher.typeof_pyval(argument) for argument in arguments)
+        if _rehearsals:
+            _rehearsals[-1][Wanted(self._kernel.__module__, self._kernel.function.__qualname__, signature)] = None
+            return self._in_plain()
+        if WAY == "compiled":
+            return self._here(*arguments)
         now = time.monotonic()
         if now - self._looked.get(signature, -np.inf) < LOOK_AGAIN:
             return self._in_plain()
@@ -72,7 +87,7 @@ class Choice:
             return False
         if signature not in self._asked:
             self._asked[signature] = now
-            return beside.ask(self._kernel.__module__, self._kernel.function.__qualname__, signature)
+            return beside.ask(Wanted(self._kernel.__module__, self._kernel.function.__qualname__, signature))
         return now - self._asked[signature] < PATIENCE
 
     def _here(self, *arguments: Any) -> Any:
