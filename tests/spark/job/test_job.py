@@ -1,4 +1,4 @@
-"""Jobs: read from TOML, run on a real local Spark, with changes, refused events and a report."""
+"""Jobs run on a real local Spark, with changes, refused events and a report; dry runs; edits of a job that has run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from rich.console import Console
 import tidings as td
 from tests.spark.samples import EVENTS, SCHEMA, SPARK, rows_of, subscriptions
 from tidings.spark.job import runner, submit
-from tidings.spark.job.job_file import JobError, job_of, load_job, set_value
+from tidings.spark.job.dry_run import dry_run
+from tidings.spark.job.job_file import JobError
+from tidings.spark.job.job_reading import job_of
+from tidings.spark.job.topic_making import ensure_topic
+from tidings.spark.job.warming import warm_up
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -29,61 +33,6 @@ def spec(folder: Path) -> dict:
         "refused": {"format": "json", "options": {"path": str(folder / "refused")}},
         "run": {"checkpoint": str(folder / "checkpoint"), "report": str(folder / "report.html")},
     }
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"events": None}, r"\[events\] is missing"),
-        ({"sources": {}}, r"\[sources\] is unknown"),
-        ({"run": {}}, r"\[run\] needs checkpoint"),
-        ({"run": {"checkpoint": "c", "often": 1}}, r"run\.often is unknown: \[run\] has checkpoint, trigger"),
-        ({"answer": {"kind": "tell"}}, "answer.kind is 'tell': 'notify' or 'match'"),
-        ({"sink": "parquet"}, "sink is 'parquet': a table"),
-        ({"sink": {"format": 5}}, r"sink\.format is 5: a text"),
-        ({"sink": {"format": "json", "options": "path"}}, r"sink\.options is 'path': a table"),
-        ({"answer": {"k": True}}, r"answer\.k is True: a whole number"),
-        ({"answer": {"relaxed": 1}}, r"answer\.relaxed is 1: true or false"),
-        ({"run": {"checkpoint": "c", "settings": [1]}}, r"run\.settings is \[1\]: a table"),
-    ],
-)
-def test_a_job_with_a_mistake_is_refused(tmp_path, change, sentence):
-    given = {name: part for name, part in {**spec(tmp_path), **change}.items() if part is not None}
-    with pytest.raises(JobError, match=sentence):
-        job_of(given)
-
-
-def test_set_changes_a_field(tmp_path):
-    given = spec(tmp_path)
-    set_value(given, "run.trigger=real-time 7 seconds")
-    set_value(given, "answer.shards=5")
-    set_value(given, "events.options.maxFilesPerTrigger=3")
-    job = job_of(given)
-    assert job.trigger == {"realTime": "7 seconds"}
-    assert job.answer.shards == 5
-    assert job.events.options["maxFilesPerTrigger"] == "3"
-    with pytest.raises(JobError, match=r"table\.key=value is accepted"):
-        set_value(given, "trigger")
-    with pytest.raises(JobError, match="cannot read"):
-        load_job(tmp_path / "nothing.toml")
-
-
-@pytest.mark.parametrize("raw", [b"\xff", b"[topic", b"topic = 1\ntopic = 2", b"a = " + b"[" * 5000])
-def test_what_is_no_toml_is_refused(tmp_path, raw):
-    (tmp_path / "job.toml").write_bytes(raw)
-    with pytest.raises(JobError, match="is not TOML"):
-        load_job(tmp_path / "job.toml")
-
-
-def test_set_enters_tables_alone(tmp_path):
-    (tmp_path / "job.toml").write_text("topic = 3")
-    with pytest.raises(JobError, match=r"--set 'topic\.path=x': topic is 3, which is no table"):
-        load_job(tmp_path / "job.toml", ["topic.path=x"])
-
-
-@pytest.mark.parametrize("name", ["demo/job.toml"])
-def test_the_demo_is_a_job(name):
-    assert load_job(Path(name)).topic.name == "offers"
 
 
 class TestRun:
@@ -104,21 +53,106 @@ class TestRun:
         got = rows_of(spark.read.parquet(str(tmp_path / "notes")))
         assert sum(batch.notifications for batch in progress.all) == len(got) > 0
         page = (tmp_path / "report.html").read_text()
-        assert page.count("<svg") == 4
         assert f"<td>{len(got):,}</td>" in page
-        assert "built" in out.getvalue()
+        assert all(heading in page for heading in ("Who heard what", "Where", "Once warm", "Warm-up", "pyspark 4"))
+        assert "micro-batches" in out.getvalue()
+        assert "[" not in page.split("<footer>")[1].replace("local[2]", "")
         with td.open(tmp_path / "topic") as topic:
             assert len(topic) == 100
 
-    def test_a_dry_run_shows_what_would_be(self, spark, tmp_path, capsys):
-        pq.write_table(subscriptions(20), tmp_path / "subscriptions.parquet")
-        (tmp_path / "events").mkdir()
-        pq.write_table(EVENTS.slice(0, 30), tmp_path / "events" / "0.parquet")
+    def test_a_dry_run_writes_nothing_and_gives_reasons(self, spark, tmp_path):
+        given(tmp_path)
+        before = sorted(tmp_path.rglob("*"))
         out = io.StringIO()
-        runner.dry_run(job_of(spec(tmp_path)), "local[2]", Console(file=out, width=200))
-        assert "a sample of 30 events gives" in out.getvalue()
-        assert "why:string" in out.getvalue()
-        assert not (tmp_path / "notes").exists()
+        dry_run(job_of(spec(tmp_path)), "local[2]", Console(file=out, width=240))
+        assert sorted(tmp_path.rglob("*")) == before
+        said = out.getvalue()
+        assert "a sample of 30 gives" in said
+        assert "why:string" in said
+        rows = [line for line in said.splitlines() if line.startswith("│")]
+        assert len(rows) == 10
+        assert all("wanted" in row or "has w" in row for row in rows)
+
+    def test_edits_of_a_job_that_has_run_are_noticed(self, spark, tmp_path):
+        given(tmp_path)
+        job = spec(tmp_path)
+        said: list[str] = []
+        ensure_topic(spark, job_of(job), said.append)
+        ensure_topic(spark, job_of(job), said.append)
+        assert not said
+        pq.write_table(subscriptions(21), tmp_path / "subscriptions.parquet")
+        ensure_topic(spark, job_of(job), said.append)
+        assert "have changed since" in said.pop()
+        pq.write_table(subscriptions(20), tmp_path / "others.parquet")
+        edited = {**job, "subscriptions": {"format": "parquet", "options": {"path": str(tmp_path / "others.parquet")}}}
+        with pytest.raises(
+            JobError, match=r"\[subscriptions\] has another options .* send what is new through \[changes\], or remove"
+        ):
+            ensure_topic(spark, job_of(edited), said.append)
+        with pytest.raises(JobError, match=r"topic\.schema differs"):
+            ensure_topic(spark, job_of({**job, "topic": {**job["topic"], "schema": {"price": "number"}}}), said.append)
+
+    def test_a_warm_up_leaves_nothing_behind(self, spark, tmp_path):
+        given(tmp_path)
+        job = job_of(spec(tmp_path) | {"answer": {"shards": 2}})
+        ensure_topic(spark, job, str)
+        before = {path for path in tmp_path.rglob("*") if path.is_file()}
+        warm_up(spark, job)
+        assert {path for path in tmp_path.rglob("*") if path.is_file()} == before
+
+    @pytest.mark.parametrize(
+        ("table", "change", "sentence"),
+        [
+            ("sink", {"format": "postgres-cdc"}, r"\[sink\] with format 'postgres-cdc': Spark knows none; .* --packages"),
+            ("events", {"format": "cassandra"}, r"\[events\] with format 'cassandra': Spark knows none; .* --packages"),
+        ],
+    )
+    def test_what_spark_refuses_is_one_sentence(self, spark, tmp_path, table, change, sentence):
+        given(tmp_path)
+        with pytest.raises(JobError, match=sentence) as refused:
+            runner.run(job_of(spec(tmp_path) | {table: change}), "local[2]", Console(file=io.StringIO()))
+        assert "\n" not in str(refused.value)
+
+    def test_a_board_is_a_job(self, spark, tmp_path):
+        flats = td.Schema({"price": td.Number(0, 100), "rooms": td.Number(0, 10)})
+        updates = pa.table({"flat": ["a", "b", "c"], "price": [30.0, 20.0, 10.0], "rooms": [2.0, 3.0, 1.0]})
+        with td.open(tmp_path / "topic", "flats", flats, key="flat") as topic:
+            topic.subscribe("ann", "rooms >= 2", k=1, by="-price")
+            topic.flush()
+            want = [(note.subscription, note.event, note.why) for note in topic.publish_batch(updates)]
+        (tmp_path / "events").mkdir()
+        pq.write_table(updates, tmp_path / "events" / "0.parquet")
+        job = spec(tmp_path) | {"topic": {"path": str(tmp_path / "topic")}, "answer": {"kind": "board", "shards": 1}}
+        progress = runner.run(job_of(without(job, "subscriptions", "changes", "refused")), "local[2]", Console(file=io.StringIO()))
+        rows = spark.read.parquet(str(tmp_path / "notes")).select("subscription", "event", "why").collect()
+        assert [tuple(row) for row in rows] == want == [("ann", "b", "entered")]
+        assert progress.total.notifications == 1
+
+    def test_a_search_is_a_job(self, spark, tmp_path):
+        with td.open(tmp_path / "topic", "offers", SCHEMA) as topic:
+            topic.publish_batch(EVENTS.drop_columns(["time", "expires"]))
+            topic.flush()
+            want = sorted(topic.search("price < 20")["id"].to_pylist())
+        (tmp_path / "searches").mkdir()
+        pq.write_table(pa.table({"id": ["cheap", "bad"], "filter": ["price < 20", "price <"]}), tmp_path / "searches" / "0.parquet")
+        searches = {"format": "parquet", "options": {"path": str(tmp_path / "searches")}}
+        job = spec(tmp_path) | {"topic": {"path": str(tmp_path / "topic")}, "answer": {"kind": "search"}, "searches": searches}
+        runner.run(job_of(without(job, "subscriptions", "changes", "events")), "local[2]", Console(file=io.StringIO()))
+        rows = spark.read.parquet(str(tmp_path / "notes")).collect()
+        assert sorted(row["event"] for row in rows) == want
+        assert [row["subscription"] for row in spark.read.json(str(tmp_path / "refused")).collect()] == ["bad"]
+
+
+def given(folder: Path) -> None:
+    """Some subscriptions, and a file of events."""
+    pq.write_table(subscriptions(20), folder / "subscriptions.parquet")
+    for name in ("events", "changes"):
+        (folder / name).mkdir()
+    pq.write_table(EVENTS.slice(0, 30), folder / "events" / "0.parquet")
+
+
+def without(job: dict, *names: str) -> dict:
+    return {name: table for name, table in job.items() if name not in names}
 
 
 def changes() -> pa.Table:

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidings.spark import follow, match, parse, session
-from tidings.spark.job.job_file import Job, job_of
+from tidings.spark.job.job_file import Job
+from tidings.spark.job.job_reading import job_of
 from tidings.spark.job.runner import launch, launch_others
 
 NOTE = "id STRING, subscription STRING, event STRING, score DOUBLE, rank INT, why STRING"

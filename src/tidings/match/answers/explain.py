@@ -31,7 +31,8 @@ class Explanation:
     `home` is the access path that holds each clause, `reached` whether the event came upon the clause there (its word's list, its
     block), so that the rest of it was looked at; the memtable is reached by what it gives as an answer. `steps` counts what each
     step of matching left over, and `plans` says of each segment how it would find the k best, exact and relaxed, with the price of
-    each way. `failures` is how often the subscription's filter, score or `by` had no finite answer so far.
+    each way. `failures` is how often the subscription's filter, score or `by` had no finite answer so far. `held` is what the
+    clause that matched asks for, predicate by predicate, with what the event has.
     """
 
     event: str
@@ -45,6 +46,7 @@ class Explanation:
     steps: dict[str, int] = field(default_factory=dict)
     plans: tuple[str, ...] = ()
     failures: int = 0
+    held: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self._said()} (without a finite answer {self.failures} times so far)" if self.failures else self._said()
@@ -83,6 +85,7 @@ def explain_pair(reader: Reader, columns: EventColumns, event: Event, subscripti
         score_parts=parts if matched else {},
         home=homes,
         reached=reached,
+        held=held(reader.schema, subscription.clauses[reasons.index(None)], event.values) if matched else (),
     )
 
 
@@ -118,6 +121,22 @@ def failure(schema: Schema, clause: Clause, values: Values) -> str | None:
     if name not in values:
         return f"{name} is missing"
     return f"{name} is {value_in_words(schema, name, values[name])}, wanted {wanted(schema, clause, name)}"
+
+
+def held(schema: Schema, clause: Clause, values: Values) -> tuple[str, ...]:
+    """The predicates of a clause that holds, in words."""
+    said = [
+        f"{name} is {value_in_words(schema, name, values[name])}, wanted {wanted(schema, clause, name)}"
+        for name in (*clause.ranges, *clause.within, *clause.without)
+    ]
+    if clause.box is not None and schema.place is not None:
+        x0, y0, x1, y1 = values[schema.place]
+        where = f"({x0:g}, {y0:g})" if (x0, y0) == (x1, y1) else f"({x0:g}, {y0:g}, {x1:g}, {y1:g})"
+        said.append(f"{schema.place} {where} touches its box")
+    if clause.words:
+        said.append(f"{schema.words} has {', '.join(sorted(clause.words))}")
+    said += [f"{name} is missing" for name in sorted(clause.nulls)] + [f"{name} is there" for name in sorted(clause.present)]
+    return (*said, *(residue.source for residue in clause.residue))
 
 
 def wanted(schema: Schema, clause: Clause, name: str) -> str:

@@ -1,4 +1,4 @@
-"""A job as `tidings run` reads it: a TOML file, and `--set` over it.
+"""A job as `tidings run` reads it: a TOML file, checked whole before Spark starts.
 
 [topic]                                  the folder; made from [subscriptions] if there is none
 path = "data/offers"
@@ -6,7 +6,7 @@ name = "offers"
 schema = { price = "number", place = "place", about = "words" }
 key = "sku"                              only for a keyed topic
 
-[subscriptions]                          any batch source of Spark: format, options
+[subscriptions]                          any batch source of Spark: format, options, schema; read once, to make the topic
 format = "parquet"
 options = { path = "data/subscriptions.parquet" }
 
@@ -18,14 +18,19 @@ options = { path = "data/changes" }
 format = "parquet"
 options = { path = "data/events", maxFilesPerTrigger = "1" }
 
-[answer]                                 "notify" (the default): shards, delay; or "match": k, relaxed, aggregate
+[searches]                               instead of [events] where the answer is "search": a streaming source of subscriptions
+format = "parquet"
+options = { path = "data/searches" }
+
+[answer]                                 "notify", the default, with shards, delay; "match" with k, relaxed, aggregate; "board" with
+                                         shards; "search"
 kind = "notify"
 
 [sink]                                   any streaming sink of Spark
 format = "parquet"
 options = { path = "data/notifications" }
 
-[refused]                                a sink for events that cannot be read, with the reason; without one they are counted
+[refused]                                a sink for what cannot be read, with the reason; without one it is counted
 format = "json"
 options = { path = "data/refused" }
 
@@ -33,167 +38,155 @@ options = { path = "data/refused" }
 checkpoint = "data/checkpoint"
 trigger = "available-now"                or a duration as "5 seconds", or "real-time 5 seconds"
 report = "report.html"
+warm_up = true                           let some events through to nowhere first; the first micro-batch is then as fast as the next
 settings = { "spark.sql.shuffle.partitions" = "2" }
+
+`tidings check --schema` prints the JSON Schema of this, for editors.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal
 
-from tidings.errors import TidingsError, shown
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from tidings.errors import SchemaError, SubscriptionError, TidingsError
 from tidings.model.values.schema import Schema
+from tidings.model.values.window import parse_window
+
+NOW, REAL_TIME = "available-now", "real-time"
 
 
 class JobError(TidingsError):
     """A job cannot be read or run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+def as_text(value: object) -> object:
+    """Spark's options are text; TOML's numbers and booleans are taken for it."""
+    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
+
+
+def as_attributes(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        Schema.from_dict(value)
+    except SchemaError as error:
+        raise ValueError(str(error)) from error
+    return value
+
+
+def as_duration(text: str) -> str:
+    """The duration in the one unit that Spark and tidings spell alike."""
+    try:
+        duration = parse_window(text).duration
+    except SubscriptionError:
+        duration = None
+    if duration is None or duration % 1000:
+        raise ValueError("a duration as '5 seconds' or '10 min' is accepted")
+    return f"{duration // 1000} milliseconds"
+
+
+def as_trigger(text: str) -> str:
+    how = text.strip()
+    if how == NOW:
+        return how
+    try:
+        if how.startswith(REAL_TIME):
+            return f"{REAL_TIME} {as_duration(how.removeprefix(REAL_TIME).strip() or '5 seconds')}"
+        return as_duration(how)
+    except ValueError:
+        accepted = f"'{NOW}', a duration as '5 seconds', or '{REAL_TIME} 5 seconds' is accepted"
+        raise ValueError(accepted) from None
+
+
+Options = dict[str, Annotated[str, BeforeValidator(as_text)]]
+Duration = Annotated[str, AfterValidator(as_duration)]
+Attributes = Annotated[dict[str, Any], AfterValidator(as_attributes)]
+
+
+class Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Source(Table):
+    """A source or sink of Spark: its `format`, `options`, and where it needs one the `schema` as Spark's DDL."""
+
     format: str
-    options: dict[str, str] = field(default_factory=dict)
-    schema: str | None = None
-    value: str | None = None
+    options: Options = {}
+    columns: str | None = Field(default=None, alias="schema")
+    value: Literal["json"] | None = Field(default=None, description="read the column `value` as JSON events")
 
 
-@dataclass(frozen=True, slots=True)
-class TopicTable:
+class TopicTable(Table):
+    """Where the topic is, and what it is where there is none yet."""
+
     path: str
     name: str | None = None
-    schema: dict[str, Any] | None = None
+    attributes: Attributes | None = Field(default=None, alias="schema")
     key: str | None = None
 
+    @property
+    def schema_given(self) -> Schema | None:
+        return None if self.attributes is None else Schema.from_dict(self.attributes)
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    kind: str = "notify"
-    k: int | None = None
+
+class Answer(Table):
+    """What is answered, and how."""
+
+    kind: Literal["notify", "match", "board", "search"] = "notify"
+    k: int | None = Field(default=None, ge=0)
     relaxed: bool = False
-    aggregate: str = "sum"
-    shards: int | None = None
-    delay: str | None = None
+    aggregate: Literal["sum", "max", "min"] = "sum"
+    shards: int | None = Field(default=None, ge=1)
+    delay: Duration | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Table):
+    """How the job runs, and where it keeps what it has done."""
+
     checkpoint: str
-    trigger: str = "available-now"
+    trigger: Annotated[str, AfterValidator(as_trigger)] = NOW
     report: str = "report.html"
-    settings: dict[str, str] = field(default_factory=dict)
+    warm_up: bool = Field(default=False, description="let some events through to nowhere first")
+    settings: Options = {}
+
+    @property
+    def folder(self) -> Path | None:
+        """The checkpoint's folder; None where it is at a URL."""
+        return None if "://" in self.checkpoint else Path(self.checkpoint)
+
+    def within(self, name: str) -> str:
+        """The path of something in the checkpoint."""
+        return f"{self.checkpoint.rstrip('/')}/{name}"
+
+    @property
+    def spark_trigger(self) -> dict[str, Any]:
+        """The arguments of Spark's `trigger`."""
+        if self.trigger == NOW:
+            return {"availableNow": True}
+        if self.trigger.startswith(REAL_TIME):
+            return {"realTime": self.trigger.removeprefix(REAL_TIME).strip()}
+        return {"processingTime": self.trigger}
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Table):
+    """A tidings job."""
+
+    model_config = ConfigDict(title="tidings job")
+
     topic: TopicTable
-    events: Source
     sink: Source
     run: Run
+    events: Source | None = None
+    searches: Source | None = None
     subscriptions: Source | None = None
     changes: Source | None = None
     refused: Source | None = None
-    answer: Answer = field(default_factory=Answer)
+    answer: Answer = Answer()
 
     @property
-    def schema(self) -> Schema | None:
-        return None if self.topic.schema is None else Schema.from_dict(self.topic.schema)
-
-    @property
-    def trigger(self) -> dict[str, Any]:
-        """The arguments of Spark's `trigger`."""
-        text = self.run.trigger.strip()
-        if text == "available-now":
-            return {"availableNow": True}
-        if text.startswith("real-time"):
-            return {"realTime": text.removeprefix("real-time").strip() or "5 seconds"}
-        return {"processingTime": text}
-
-
-TEXTS = ("options", "settings")
-"""Tables whose values Spark takes as texts."""
-_WORDS = {str: "a text", int: "a whole number", bool: "true or false", dict: "a table"}
-TABLES: dict[str, type] = {
-    "topic": TopicTable,
-    "events": Source,
-    "sink": Source,
-    "run": Run,
-    "subscriptions": Source,
-    "changes": Source,
-    "refused": Source,
-    "answer": Answer,
-}
-
-
-def load_job(path: Path, changes: Sequence[str] = ()) -> Job:
-    """The job of a TOML file, with `table.key=value` over it."""
-    try:
-        spec = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise JobError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise JobError(f"{path} is not TOML: {error}") from error
-    for change in changes:
-        set_value(spec, change)
-    return job_of(spec)
-
-
-def set_value(spec: dict[str, Any], change: str) -> None:
-    name, equals, value = change.partition("=")
-    keys = name.strip().split(".", 2)
-    if not equals or len(keys) < 2:
-        raise JobError(f"--set {change!r}: table.key=value is accepted, as run.trigger=available-now or events.options.path=data")
-    for key in keys[:-1]:
-        spec = spec.setdefault(key, {})
-        if not isinstance(spec, dict):
-            raise JobError(f"--set {change!r}: {key} is {shown(spec)}, which is no table")
-    spec[keys[-1]] = _typed(value.strip())
-
-
-def _typed(text: str) -> Any:
-    """A TOML value, or else the text itself."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        return text
-
-
-def job_of(spec: Mapping[str, Any]) -> Job:
-    for name in spec:
-        if name not in TABLES:
-            raise JobError(f"[{name}] is unknown: a job has {', '.join(f'[{table}]' for table in TABLES)}")
-    for name in ("topic", "events", "sink", "run"):
-        if name not in spec:
-            raise JobError(f"[{name}] is missing: a job has at least [topic], [events], [sink] and [run]")
-    job = Job(**{name: _table(name, TABLES[name], given) for name, given in spec.items()})
-    if job.answer.kind not in ("notify", "match"):
-        raise JobError(f"answer.kind is {job.answer.kind!r}: 'notify' or 'match' is accepted")
-    if job.events.value not in (None, "json"):
-        raise JobError(f"events.value is {job.events.value!r}: 'json' is accepted")
-    return job
-
-
-def _table(name: str, kind: type, given: Any) -> Any:
-    if not isinstance(given, Mapping):
-        raise JobError(f"{name} is {shown(given)}: a table [{name}] is accepted")
-    known, types = {f.name: f for f in fields(kind)}, get_type_hints(kind)
-    for key, value in given.items():
-        if key not in known:
-            raise JobError(f"{name}.{key} is unknown: [{name}] has {', '.join(known)}")
-        if not isinstance(value, _accepted(types[key])) or (isinstance(value, bool) and types[key] is not bool):
-            raise JobError(f"{name}.{key} is {shown(value)}: {_WORDS[_accepted(types[key])[0]]} is accepted")
-    missing = [key for key, f in known.items() if key not in given and f.default is MISSING and f.default_factory is MISSING]
-    if missing:
-        raise JobError(f"[{name}] needs {missing[0]}")
-    return kind(**{key: {k: str(v) for k, v in value.items()} if key in TEXTS else value for key, value in given.items()})
-
-
-def _accepted(annotation: Any) -> tuple[type, ...]:
-    """The types of a field: of `str | None` str, since TOML has no null; of `dict[str, str]` dict."""
-    parts = [
-        part for part in (get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)) if part is not NoneType
-    ]
-    return tuple(get_origin(part) or part for part in parts)
+    def asked(self) -> Source:
+        """What streams in: events, or searches."""
+        source = self.searches if self.answer.kind == "search" else self.events
+        assert source is not None, "checked when the job was read"
+        return source

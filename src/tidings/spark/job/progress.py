@@ -53,10 +53,19 @@ class Progress:
         return [self.batches[number] for number in sorted(self.batches)]
 
     @property
+    def warm(self) -> list[Batch]:
+        """The later half, when workers run, kernels are loaded and the JVM has compiled what it runs most."""
+        return self.all[len(self.batches) // 2 :]
+
+    @property
     def total(self) -> Batch:
-        """Their sums; `number` counts them."""
-        names = ("seconds", "events", "matches", "notifications", "refused")
-        return Batch(len(self.batches), *(sum(getattr(batch, name) for batch in self.all) for name in names))
+        return summed(self.all)
+
+
+def summed(batches: Sequence[Batch]) -> Batch:
+    """Their sums; `number` counts them."""
+    names = ("seconds", "events", "matches", "notifications", "refused")
+    return Batch(len(batches), *(sum(getattr(batch, name) for batch in batches) for name in names))
 
 
 class Listener(StreamingQueryListener):  # type: ignore[misc]

@@ -9,16 +9,16 @@ from rich.console import Console
 from rich.markup import escape
 
 from tidings.errors import TidingsError
-from tidings.spark.job.job_file import load_job
+from tidings.spark.job.job_reading import load_job
 from tidings.spark.job.runner import run
 
 
 def main(job: str, master: str, *sets: str) -> None:
     console = Console()
     try:
-        run(load_job(Path(job), [change for change in sets if change != "--set"]), master, console)
+        run(load_job(Path(job), [change for change in sets if change != "--set"], master), master, console)
     except TidingsError as error:
-        console.print(f"[red]tidings:[/red] {escape(str(error))}", highlight=False)
+        console.print(f"[red]tidings:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
         raise SystemExit(1) from None
 
 

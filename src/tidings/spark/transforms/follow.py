@@ -39,8 +39,9 @@ def follow(
     *,
     on_error: str = "raise",
     trigger: dict[str, object] | None = None,
+    name: str | None = None,
 ) -> StreamingQuery:
-    """Start the query that applies `changes`. It holds the topic's folder for writing until it ends.
+    """Start the query that applies `changes`, with this name in Spark's UI. It holds the topic's folder for writing until it ends.
 
     `on_error="skip"` leaves out rows that are refused, and writes them with the reason to `checkpoint/refused/<batch>.json`.
     """
@@ -51,20 +52,27 @@ def follow(
     place = snapshots_at(topic)
     if isinstance(place, LakeSnapshots):
         place.lake.must_have()
-        return start(changes, LakeFollower(place, refused), checkpoint, every)
+        return start(changes, LakeFollower(place, refused), checkpoint, every, name or f"tidings follow {place.newest().topic}")
     writer = open_topic(topic)
     with ExitStack() as unstarted:
         unstarted.callback(writer.close)
-        query = start(changes, applier(writer, place, refused), checkpoint, every)
+        query = start(changes, applier(writer, place, refused), checkpoint, every, name or f"tidings follow {writer.name}")
         unstarted.pop_all()
     threading.Thread(target=_close_after, args=(query, writer), name="tidings-follow", daemon=True).start()
     return query
 
 
 def start(
-    changes: DataFrame, apply: Callable[[DataFrame, int], None], checkpoint: str | os.PathLike[str], trigger: dict[str, object]
+    changes: DataFrame,
+    apply: Callable[[DataFrame, int], None],
+    checkpoint: str | os.PathLike[str],
+    trigger: dict[str, object],
+    name: str,
 ) -> StreamingQuery:
-    return changes.writeStream.foreachBatch(apply).option("checkpointLocation", str(checkpoint)).trigger(**trigger).start()
+    """A session has one active query of a name: a second of a topic so called has its checkpoint in its name."""
+    taken = {query.name for query in changes.sparkSession.streams.active}
+    writer = changes.writeStream.foreachBatch(apply).option("checkpointLocation", str(checkpoint)).trigger(**trigger)
+    return writer.queryName(f"{name}, {checkpoint}" if name in taken else name).start()
 
 
 def _close_after(query: StreamingQuery, writer: DurableTopic) -> None:

@@ -1,0 +1,102 @@
+"""What a job's queries are made of: sources, answers, sinks. A refusal of Spark becomes a sentence that names the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+from tidings.spark.frames.answer_columns import REASON
+from tidings.spark.job.job_file import Job, JobError, Source
+from tidings.spark.transforms.board import board
+from tidings.spark.transforms.match import match
+from tidings.spark.transforms.notify import notify
+from tidings.spark.transforms.parse import parse
+from tidings.spark.transforms.search import search
+
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1"
+
+
+def one_sentence(failure: Exception) -> str:
+    """What went wrong, without the traces: tidings' own sentence if a worker raised one, else the first line."""
+    lines = [line for line in str(failure).splitlines() if line.strip()] or [type(failure).__name__]
+    ours = [line for line in lines if line.startswith("tidings.errors.")]
+    return ours[-1].partition(": ")[2] if ours else lines[0]
+
+
+@contextmanager
+def told_of(name: str, source: Source) -> Iterator[None]:
+    """Spark's refusal of a source or sink, in a sentence that names its table."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        sentence = one_sentence(error)
+        if "DATA_SOURCE_NOT_FOUND" in str(error) or "Failed to find" in sentence:
+            sentence = f"Spark knows none; one that a connector brings needs --packages, as {CONNECTOR}"
+        raise JobError(f"[{name}] with format {source.format!r}: {sentence}") from error
+
+
+def read(spark: SparkSession, name: str, source: Source, streaming: bool = False) -> DataFrame:
+    with told_of(name, source):
+        reader: Any = (spark.readStream if streaming else spark.read).format(source.format).options(**source.options)
+        if source.columns is not None:
+            reader = reader.schema(source.columns)
+        return reader.load()
+
+
+def asked_of(spark: SparkSession, job: Job, streaming: bool = True, topic: str | None = None) -> DataFrame:
+    """What comes in: events, parsed if they are JSON, or searches."""
+    name = "searches" if job.answer.kind == "search" else "events"
+    raw = read(spark, name, job.asked, streaming)
+    return parse(raw, topic or job.topic.path) if job.asked.value == "json" else raw
+
+
+def answers(asked: DataFrame, job: Job, topic: str | None = None) -> DataFrame:
+    """The job's rows: notifications, matches or what was found; what was refused is counted and left out."""
+    answer, folder = job.answer, topic or job.topic.path
+    if answer.kind == "board":
+        result = board(readable(asked), folder, answer.shards)
+    elif answer.kind == "search":
+        result = readable(search(asked, folder, corrupt=True), "event")
+    elif answer.kind == "match":
+        result = readable(match(asked, folder, answer.k, answer.relaxed, answer.aggregate, corrupt=True), "subscription")
+    else:
+        every = readable(match(asked, folder, corrupt=True, ranking=True), "subscription")
+        result = notify(every, folder, answer.shards, answer.delay)
+    return result.observe("told", F.count(F.lit(1)).alias("notifications"))
+
+
+def readable(rows: DataFrame, matched: str | None = None) -> DataFrame:
+    """Those that were not refused; the query's progress says how many were, and how many have the column `matched`."""
+    if REASON not in rows.columns:
+        return rows
+    matches = [] if matched is None else [F.count(matched).alias("matches")]
+    counted = rows.observe("matched", F.count(REASON).alias("refused"), *matches)
+    return counted.where(F.col(REASON).isNull()).drop(REASON)
+
+
+def refused(asked: DataFrame, job: Job) -> DataFrame:
+    """What cannot be read: its id, as far as it has one, and the reason."""
+    if job.answer.kind == "search":
+        every = search(asked, job.topic.path, corrupt=True).select("subscription", REASON)
+    else:
+        every = match(asked, job.topic.path, k=0, corrupt=True).select("event", REASON)
+    return every.where(F.col(REASON).isNotNull())
+
+
+def write(frame: DataFrame, name: str, sink: Source, checkpoint: str, job: Job, called: str) -> StreamingQuery:
+    """Start the query that writes `frame`; it has this name in Spark's UI and in its progress."""
+    trigger = job.run.spark_trigger
+    if sink.format == "kafka":
+        key = "subscription" if "subscription" in frame.columns else "event"
+        frame = frame.select(F.col(key).alias("key"), F.to_json(F.struct("*")).alias("value"))
+    mode = "update" if "realTime" in trigger else "append"
+    with told_of(name, sink):
+        writer = frame.writeStream.format(sink.format).options(**sink.options).outputMode(mode).queryName(called)
+        return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()

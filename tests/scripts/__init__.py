@@ -1,0 +1,1 @@
+"""Of what sets up this project."""
