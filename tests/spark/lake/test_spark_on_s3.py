@@ -17,7 +17,7 @@ from tidings.durable.snapshots import snapshots_at
 from tidings.errors import StorageError
 from tidings.spark import adopt, build, follow, match, notify
 from tidings.spark.frames.pins import Pin, pin_body
-from tidings.spark.job.job_file import job_of
+from tidings.spark.job.job_reading import job_of
 from tidings.spark.job.runner import run
 
 pytestmark = [*SPARK, pytest.mark.lake]
