@@ -36,11 +36,16 @@ def frame_form(frame: DataFrame) -> pa.Schema:
     return form
 
 
-def map_arrow(frame: DataFrame, work: Stage, columns: Columns) -> DataFrame:
-    """`mapInArrow` for columns that may have dots in their names, which it cannot resolve itself."""
+def map_arrow(frame: DataFrame, work: Stage, columns: Columns, name: str = "tidings") -> DataFrame:
+    """`mapInArrow` for columns that may have dots in their names, which it cannot resolve itself; `name` is how plans call it."""
     names = frame.columns
     plain = frame.toDF(*(f"c{place}" for place in range(len(names))))
-    return plain.mapInArrow(lambda batches: work(batch.rename_columns(names) for batch in batches), spark_type(columns))
+
+    def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
+        return work(batch.rename_columns(names) for batch in batches)
+
+    stage.__name__ = name
+    return plain.mapInArrow(stage, spark_type(columns))
 
 
 def widened(frame: DataFrame, work: Stage, added: dict[str, DataType]) -> DataFrame:

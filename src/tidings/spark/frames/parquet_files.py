@@ -61,10 +61,10 @@ def frame_of(given: Given) -> DataFrame:
     return given if isinstance(given, DataFrame) else SparkSession.active().read.parquet(*map(str, given))
 
 
-def map_given(given: Given, work: Stage, columns: Columns, only: list[str] | None = None) -> DataFrame:
-    """What `work` makes of the rows, or of `only` some columns of them."""
+def map_given(given: Given, work: Stage, columns: Columns, only: list[str] | None = None, name: str = "tidings") -> DataFrame:
+    """What `work` makes of the rows, or of `only` some columns of them; `name` is how plans call it."""
     if isinstance(given, DataFrame):
-        return map_arrow(given if only is None else given.select(*(f"`{name}`" for name in only)), work, columns)
+        return map_arrow(given if only is None else given.select(*(f"`{column}`" for column in only)), work, columns, name)
     tasks = shares(given)
 
     def read(numbers: Batches) -> Iterator[pa.RecordBatch]:
@@ -73,8 +73,11 @@ def map_given(given: Given, work: Stage, columns: Columns, only: list[str] | Non
                 with pq.ParquetFile(tasks[number].file, memory_map=True) as file:
                     yield from file.iter_batches(OUT_ROWS, tasks[number].row_groups, only, use_threads=False)
 
-    frame = SparkSession.active().range(0, len(tasks), 1, max(len(tasks), 1))
-    return frame.mapInArrow(lambda numbers: work(read(numbers)), spark_type(columns))
+    def stage(numbers: Batches) -> Iterator[pa.RecordBatch]:
+        return work(read(numbers))
+
+    stage.__name__ = name
+    return SparkSession.active().range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(stage, spark_type(columns))
 
 
 def shares(files: list[Path]) -> list[Share]:

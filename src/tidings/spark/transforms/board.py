@@ -20,11 +20,13 @@ from functools import partial
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tidings.durable.snapshots import Snapshots, snapshots_at
 from tidings.errors import EventError, SchemaError
 from tidings.spark.frames.answer_columns import NOTIFICATION, REASON
 from tidings.spark.frames.arrow_stage import Batches, frame_form, map_arrow, spark_type, together
+from tidings.spark.frames.metrics import called, observed
 from tidings.spark.frames.pins import Pin
 from tidings.spark.frames.session import need_state
 from tidings.spark.frames.topic_view import check_events, planned_view, task_view
@@ -56,7 +58,8 @@ def board(updates: DataFrame, topic: str | os.PathLike[str], shards: int | None 
         told = packed.transformWithState(BoardProcessor(place, pin, shards), TOLD, "append", "none")
     else:
         told = packed.applyInArrow(lambda records: replay(place, pin, shards, records), TOLD)
-    return map_arrow(told, partial(unpack, by_batch=True), NOTIFICATION)
+    changed = map_arrow(told, partial(unpack, by_batch=True), NOTIFICATION, called("board", place))
+    return observed(changed, called("board", place), told=F.count(F.lit(1)), clock=F.max("at"))
 
 
 @dataclass(frozen=True, slots=True)

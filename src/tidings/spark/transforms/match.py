@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tidings.durable.manifest_view import View
 from tidings.durable.snapshots import LakeSnapshots, snapshots_at
@@ -15,6 +16,7 @@ from tidings.errors import EventError, SchemaError
 from tidings.model.door.subscription import read_k
 from tidings.spark.frames.answer_columns import REASON
 from tidings.spark.frames.match_task import NAMED, MatchTask
+from tidings.spark.frames.metrics import called, observed
 from tidings.spark.frames.parquet_files import form_of, given_by, map_given
 from tidings.spark.frames.pins import Pin
 from tidings.spark.frames.topic_view import check_events, event_columns, planned_view
@@ -47,8 +49,11 @@ def match(
     task = replace(task, pin=pin, carried=carried(form, carry, task))
     only = taken(form, view, carry)
     if isinstance(place, LakeSnapshots) and place.manifest(pin.manifest, pin.identity).cut is not None:
-        return match_parts(given, place, task, only)
-    return map_given(given, task, task.columns, only)
+        found = match_parts(given, place, task, only)
+    else:
+        found = map_given(given, task, task.columns, only, called("match", place))
+    refused = {"refused": F.count(REASON)} if corrupt else {}
+    return observed(found, called("match", place), matched=F.count("subscription"), **refused)
 
 
 def taken(form: pa.Schema, view: View, carry: Sequence[str]) -> list[str]:

@@ -24,6 +24,7 @@ from tidings.durable.snapshots import Snapshots, snapshots_at
 from tidings.errors import EventError
 from tidings.spark.frames.answer_columns import NOTIFICATION, RANKED
 from tidings.spark.frames.arrow_stage import map_arrow, spark_type
+from tidings.spark.frames.metrics import called, observed
 from tidings.spark.frames.pins import Pin, frame_pin, newest
 from tidings.spark.frames.session import need_state
 from tidings.spark.frames.topic_view import task_view
@@ -51,7 +52,9 @@ def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None
     need_state(matches, "notify", "windows")
     shards = shards or SHARDS_PER_PARTITION * int(str(spark.conf.get("spark.sql.shuffle.partitions")))
     pin = newest(place) if matches.isStreaming else frame_pin(place)
-    packed = map_arrow(matches.withColumn("shard", shard_column(shards)), ShardPacker(place, pin, shards), PACKED)
+    packed = map_arrow(
+        matches.withColumn("shard", shard_column(shards)), ShardPacker(place, pin, shards), PACKED, called("pack", place)
+    )
     if not matches.isStreaming:
         replayed = packed.groupBy("shard").applyInArrow(lambda records: replay(place, pin, records), TOLD)
         return map_arrow(replayed, unpack, NOTIFICATION)
@@ -61,7 +64,8 @@ def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None
         packed = packed.where(F.length("body") > 0)
     processor = WindowProcessor(place, pin, shards, delay is not None)
     told = packed.groupBy("shard").transformWithState(processor, TOLD, "append", "none" if delay is None else "eventtime")
-    return map_arrow(told, unpack, NOTIFICATION)
+    notes = map_arrow(told, unpack, NOTIFICATION, called("notify", place))
+    return observed(notes, called("notify", place), told=F.count(F.lit(1)), clock=F.max("at"))
 
 
 def replay(topic: Snapshots, pin: Pin, records: pa.Table) -> pa.Table:

@@ -1,0 +1,1 @@
+"""Of what every transform stands on."""
