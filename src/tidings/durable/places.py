@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal, overload
 
 from tidings.durable.lake.address import Url, folder_of, place_of
 from tidings.durable.lake.lake import MANIFESTS, Lake, LostRace
@@ -30,6 +31,18 @@ from tidings.errors import StorageError
 from tidings.model.values.schema import Attribute, Schema
 
 Given = Schema | Mapping[str, Attribute] | None
+
+
+@overload
+def open(
+    path: str | os.PathLike[str], name: str | None = None, schema: Given = None, *, key: str | None = None, mode: Literal["w"] = "w"
+) -> DurableTopic: ...
+
+
+@overload
+def open(
+    path: str | os.PathLike[str], name: str | None = None, schema: Given = None, *, key: str | None = None, mode: str
+) -> DurableTopic | LakeTopic: ...
 
 
 def open(

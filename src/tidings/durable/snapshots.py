@@ -26,8 +26,6 @@ from tidings.durable.registry import REGISTRY
 from tidings.errors import StorageError
 
 KEPT_VIEWS = 2
-TRIES = 3
-"""A file of the machine's cache may go, or be found damaged, between fetching and mapping it; then it is fetched again."""
 
 
 class Snapshots(Protocol):
@@ -95,16 +93,8 @@ class LakeSnapshots:
     def opened(self, number: int, identity: int, part: int | None, known: View | None) -> View:
         manifest = self.manifest(number, identity)
         snapshot = manifest.snapshot(None if part is None else [part])
-        for tries in reversed(range(TRIES)):
-            folder = self.lake.take(manifest, snapshot.files)
-            try:
-                return View(folder, snapshot, self.lake.objects.local is not None, known, self.title)
-            except StorageError:
-                if not tries or self.lake.objects.local is not None:
-                    raise
-                for name in snapshot.files:
-                    (folder / name).unlink(missing_ok=True)
-        raise AssertionError("the last try returns or raises")
+        verify = self.lake.objects.local is not None
+        return self.lake.mapped(manifest, snapshot.files, lambda folder: View(folder, snapshot, verify, known, self.title))
 
 
 @lru_cache(maxsize=64)

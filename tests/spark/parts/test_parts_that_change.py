@@ -14,6 +14,7 @@ from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, su
 from tidings.durable.lake.lake import LostRace
 from tidings.durable.snapshots import snapshots_at
 from tidings.spark import build, follow, match, notify
+from tidings.spark.parts import build_lake
 from tidings.spark.transforms.follow import apply_changes
 from tidings.spark.transforms.follow_lake import LakeFollower, RefusedChanges
 
@@ -64,6 +65,31 @@ def test_changes_reach_the_parts(spark, tmp_path, by):
     td.pull(f"file://{tmp_path}/{'lake' if by is None else 'parts'}", tmp_path / "pulled")
     with td.open(tmp_path / "pulled") as pulled:
         assert rows_of(pulled.match_batch(events())) == rows_of(match(frame, place))
+
+
+@pytest.mark.parametrize("by", ["place", "price"])
+def test_a_part_that_has_grown_is_split(spark, tmp_path, monkeypatch, by):
+    """Again and again, while changes come; and the pieces are what a build of all would answer."""
+    monkeypatch.setattr(build_lake, "SMALLEST", 1)
+    place, frame = tmp_path / "parts", spark.createDataFrame(events())
+    build(spark.createDataFrame(table().slice(0, 40)), place, "offers", SCHEMA, time=START, part_by=by, parts=2)
+    follower = LakeFollower(snapshots_at(place), RefusedChanges(tmp_path / "checkpoint", "raise"))
+    built = follower.topic.newest()
+    assert built.cut is not None
+    for turn in range(2):
+        follower(spark.createDataFrame(table().slice(40 + turn * 80, 80)), turn)
+    newest = follower.topic.newest()
+    assert newest.cut["parts"] > built.cut["parts"] + 1
+    most, everywhere = newest.cut["most"], newest.cut["parts"] - 1
+    assert all(sum(one.living for one in newest.parts[part]) <= most for part in newest.parts if part != everywhere)
+    with td.Topic("offers", SCHEMA) as topic:
+        topic.subscribe_many(table(), time=START)
+        want = rows_of(topic.match_batch(events()))
+        assert rows_of(match(frame, place)) == want
+        assert rows_of(match(frame, place, 2)) == rows_of(topic.match_batch(events(), k=2))
+    td.pull(f"file://{place}", tmp_path / "pulled")
+    with td.open(tmp_path / "pulled") as pulled:
+        assert rows_of(pulled.match_batch(events())) == want
 
 
 def test_a_micro_batch_that_runs_again_changes_nothing(spark, tmp_path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +63,18 @@ def added_records(schema: Schema, vocabularies: Vocabularies, subscriptions: Seq
     return Added(rows_of(schema, vocabularies, subscriptions), pa.table({RECORD: pa.array(bodies, pa.string())}), since)
 
 
+def live_segments(
+    lake: Lake, manifest: LakeManifest, segments: Sequence[LakeSegment], vocabularies: Vocabularies
+) -> list[LiveSegment]:
+    """Some segments of a manifest, in service."""
+    schema, sums = manifest.schema_read, manifest.sums
+
+    def opened(folder: Path) -> list[LiveSegment]:
+        return [load_segment(schema, vocabularies, folder, one.file, one.live, sums, verify=False) for one in segments]
+
+    return lake.mapped(manifest, {name for segment in segments for name in segment.files}, opened)
+
+
 @dataclass
 class ChangedPart:
     segments: list[LakeSegment]
@@ -90,12 +103,8 @@ class PartChanger:
         """`gone` leave this part wherever they stand in it; `added` come to it."""
         held = self.base.parts.get(part, ())
         made = ChangedPart([])
-        folder = self.lake.take(self.base, {name for segment in held for name in segment.files})
         lives: list[LiveSegment] = []
-        for segment in held:
-            live = load_segment(
-                self.base.schema_read, self.vocabularies, folder, segment.file, segment.live, self.base.sums, verify=False
-            )
+        for segment, live in zip(held, live_segments(self.lake, self.base, held, self.vocabularies), strict=True):
             kept = self._without(segment, live, gone, made)
             if kept is not None:
                 made.segments.append(kept)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tidings.durable.lake.lake_manifest import LakeManifest, from_body, to_body
 from tidings.durable.lake.machine_cache import OBJECTS, content_name, machine_cache
@@ -23,10 +24,13 @@ from tidings.durable.leases import FRAME, PINS, held
 from tidings.errors import StorageError
 from tidings.match.store.array_files import sum_of
 
+Opened = TypeVar("Opened")
+
 MANIFESTS = "manifests"
 KEPT = 8
 GRACE = 3600.0
 """Seconds for which an object that nobody names is left: longer than a push takes."""
+TRIES = 3
 SUMMED = ("segment", "live", "vocabulary")
 """Kinds of objects that are array files."""
 
@@ -86,7 +90,9 @@ class Lake:
                 f"{self.title} has a manifest {kept.number} of another writer: what this one was about to commit is not there; "
                 "open the topic again, which takes the other's changes in, and make the change again"
             )
-        self.clean(kept)
+        with suppress(StorageError):
+            # It is committed, whatever becomes of this; the next one to commit cleans up too.
+            self.clean(kept)
         return kept
 
     # Objects
@@ -109,10 +115,27 @@ class Lake:
         """The folder in which these objects are files of this machine."""
         return machine_cache().take(self.objects, {name: manifest.sizes[name] for name in names})
 
+    def mapped(self, manifest: LakeManifest, names: Iterable[str], opened: Callable[[Path], Opened]) -> Opened:
+        """What `opened` makes of these objects as files.
+
+        A file of the machine's cache may go, or be found damaged, between fetching and mapping it; then it is fetched again.
+        """
+        wanted = list(names)
+        for _ in range(TRIES - 1):
+            folder = self.take(manifest, wanted)
+            try:
+                return opened(folder)
+            except StorageError:
+                if self.objects.local is not None:
+                    raise
+                for name in wanted:
+                    (folder / name).unlink(missing_ok=True)
+        return opened(self.take(manifest, wanted))
+
     # Cleaning up
 
     def clean(self, newest: LakeManifest) -> None:
-        """Remove manifests and objects that nobody needs. What is there to remove may wait: failures are the next one's work."""
+        """Remove manifests and objects that nobody needs."""
         listed = self.objects.listed(f"{MANIFESTS}/")
         now = max((one.modified for one in listed if one.name == manifest_name(newest.number)), default=0.0)
         numbers = sorted(int(Path(one.name).stem) for one in listed if Path(one.name).stem.isdecimal())

@@ -5,11 +5,12 @@ pushed with. It answers as any topic does and takes no change. It stays as it wa
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from tidings.durable.lake.lake import Lake
 from tidings.durable.lake.lake_manifest import LakeManifest
 from tidings.durable.lake.record_objects import rows_of
-from tidings.durable.manifest import load_segment, load_vocabularies
+from tidings.durable.manifest import Manifest, load_segment, load_vocabularies
 from tidings.durable.recovery import restored_publisher
 from tidings.errors import StorageError
 from tidings.match.store.reader import Snapshot
@@ -32,10 +33,13 @@ class LakeTopic(Topic):
         self.manifest = manifest
         self.journal = Unwritten(lake.title)
         snapshot = manifest.snapshot()
-        folder = lake.take(manifest, [*snapshot.files, *manifest.record.values()])
+        lake.mapped(manifest, [*snapshot.files, *manifest.record.values()], lambda folder: self._open(folder, snapshot))
+
+    def _open(self, folder: Path, snapshot: Manifest) -> None:
+        manifest = self.manifest
         vocabularies = load_vocabularies(self.schema, folder / snapshot.vocabulary, manifest.sums.get(snapshot.vocabulary))
         segments = [
-            load_segment(self.schema, vocabularies, folder, file, live, manifest.sums, verify=lake.objects.local is not None)
+            load_segment(self.schema, vocabularies, folder, file, live, manifest.sums, verify=self.lake.objects.local is not None)
             for file, live in snapshot.segments
         ]
         self.use(vocabularies)

@@ -28,6 +28,8 @@ OBJECTS = "objects"
 LIMIT = 20 * 10**9
 LOCKS = 64
 BLOCK = 1 << 20
+LEFT_BEHIND = 3600.0
+"""Seconds after which a file that is not whole belongs to nobody who lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +89,12 @@ class MachineCache:
                     facts = entry.stat()
                     found.append((facts.st_mtime, facts.st_size, entry.name))
             total = sum(size for _, size, _ in found)
-            for _, size, name in sorted(found):
-                if total <= self.limit:
-                    break
-                if f"{OBJECTS}/{name}" not in wanted and not name.endswith(".partial"):
+            now = max((at for at, _, _ in found), default=0.0)
+            for at, size, name in sorted(found):
+                left_behind = name.endswith(".partial") and at < now - LEFT_BEHIND
+                if total <= self.limit and not left_behind:
+                    continue
+                if left_behind or (f"{OBJECTS}/{name}" not in wanted and not name.endswith(".partial")):
                     (self.root / OBJECTS / name).unlink(missing_ok=True)
                     total -= size
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PATIENCE = {"max_retries": 1000, "retry_timeout": timedelta(minutes=1), "backoff": {"max_backoff": timedelta(seconds=5)}}
 """A minute: a server that is started again is back by then, and one that is not there at all is told soon enough."""
-SETTINGS = ("AWS_", "GOOGLE_", "AZURE_")
+SETTINGS = ("AWS_", "GOOGLE_", "AZURE_", "AZURITE_")
 """The beginnings of what obstore reads from the environment."""
 DELETED_AT_ONCE = 1000
 

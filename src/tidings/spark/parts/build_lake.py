@@ -37,6 +37,8 @@ from tidings.spark.parts.gather_codes import gather_vocabularies
 SAMPLED = 20_000
 """Subscriptions of a partition by which cells are cut."""
 SEGMENT_ROWS = 1_000_000
+GROWN, SMALLEST = 2, 100_000
+"""A part is split when it has grown to so many times the largest at first, but not below so many subscriptions."""
 CENTRE = {"x": pa.float64(), "y": pa.float64()}
 MADE = {"part": pa.int64(), "made": pa.string(), "rows": pa.int64(), "refused": pa.int64(), "reason": pa.string()}
 
@@ -90,7 +92,10 @@ class LakeBuild:
                 parts[part] = (*parts.get(part, ()), *one.segments)
             sizes |= one.sizes
             sums |= one.sums
-        how = None if cut is None else asdict(cut)
+        how = None
+        if cut is not None:
+            largest = max((sum(segment.count for segment in parts[part]) for part in parts if part != cut.everywhere), default=0)
+            how = asdict(replace(cut, most=max(GROWN * largest, SMALLEST)))
         self.lake.commit(replace(base, number=1, seq=1, parts=parts, sizes=sizes, sums=sums, cut=how))
         return int(pc.sum(made["rows"]).as_py() or 0)
 

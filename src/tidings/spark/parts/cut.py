@@ -13,12 +13,13 @@ box) stands in the last part, which every event visits. An event visits besides 
 | `range` | `edges` e: cell i is [e(i-1), e(i)), as `searchsorted(right)`      | that of both ends of its interval          |
 | `place` | columns by `edges` of x, each cut by its own `rows` of y          | that of both corners of its box            |
 
-`searchsorted` never descends, so a value between two others of one cell is in it too: a match is never missed.
+Cells are numbered column by column. A cell that has come to hold more than `most` is split in two (`split`), which gives the
+cells after it the next numbers. By a hash nothing is split.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isqrt
 
 import numpy as np
@@ -48,6 +49,8 @@ class Cut:
     parts: int
     edges: list[float] = field(default_factory=list)
     rows: list[list[float]] = field(default_factory=list)
+    most: int = 0
+    """subscriptions of a cell beyond which it is split; 0 for never"""
 
     @property
     def everywhere(self) -> int:
@@ -80,21 +83,30 @@ class Cut:
         row, part = np.nonzero(visits)
         return row, part
 
+    def _firsts(self) -> Cells:
+        """The number of each column's first cell, and of the cell after the last."""
+        return np.cumsum([0, *(len(edges) + 1 for edges in self.rows)])
+
     def _cells(self, x: Floats, y: Floats) -> Cells:
         column = np.searchsorted(self.edges, x, side="right")
         if not self.rows:
             return column
-        height = len(self.rows[0]) + 1
         row = np.zeros(len(x), np.int64)
         for number, edges in enumerate(self.rows):
             here = column == number
             row[here] = np.searchsorted(edges, y[here], side="right")
-        return column * height + row
+        return self._firsts()[column] + row
+
+    def place_of(self, cell: int) -> tuple[int, int]:
+        """Column and row of a cell."""
+        if not self.rows:
+            return cell, 0
+        column = int(np.searchsorted(self._firsts(), cell, side="right")) - 1
+        return column, cell - int(self._firsts()[column])
 
     def _touches(self, cell: int, ends: Floats) -> NDArray[np.bool_]:
         """Whether each (xmin, ymin, xmax, ymax) meets the cell."""
-        height = len(self.rows[0]) + 1 if self.rows else 1
-        column, row = divmod(cell, height)
+        column, row = self.place_of(cell)
         touches = (np.searchsorted(self.edges, ends[:, 0], "right") <= column) & (
             column <= np.searchsorted(self.edges, ends[:, 2], "right")
         )
@@ -102,6 +114,22 @@ class Cut:
             edges = self.rows[column]
             touches &= (np.searchsorted(edges, ends[:, 1], "right") <= row) & (row <= np.searchsorted(edges, ends[:, 3], "right"))
         return touches
+
+    def split(self, cell: int, ends: Floats) -> Cut | None:
+        """The cut in which the middle of the intervals or boxes `ends` of a cell's clauses is an edge; None if it divides nothing.
+
+        A Place's cell is split by y, so that its column stays one.
+        """
+        centres = (ends[:, 0] + ends[:, 2]) / 2 if not self.rows else (ends[:, 1] + ends[:, 3]) / 2
+        centres = centres[np.isfinite(centres)]
+        column, row = self.place_of(cell)
+        if not len(centres) or (edge := float(np.median(centres))) == centres.min():
+            return None
+        if not self.rows:
+            return replace(self, parts=self.parts + 1, edges=[*self.edges[:cell], edge, *self.edges[cell:]])
+        rows = [list(edges) for edges in self.rows]
+        rows[column].insert(row, edge)
+        return replace(self, parts=self.parts + 1, rows=rows)
 
 
 def cut_by(schema: Schema, by: str, parts: int, centres: Floats) -> Cut:

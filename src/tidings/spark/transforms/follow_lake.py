@@ -37,6 +37,7 @@ from tidings.spark.frames.id_hash import spread
 from tidings.spark.frames.pins import pinned
 from tidings.spark.parts.build_lake import changed_from, codes_of
 from tidings.spark.parts.cut import Cut
+from tidings.spark.parts.split_part import split_parts
 from tidings.spark.transforms.changes import Refused, gone_and_set, last_of_each, read_object, text_of
 from tidings.topic.moving import placed_within
 
@@ -108,7 +109,8 @@ class LakeFollower:
         else:
             made = work.on_executors(frame.sparkSession, parts)
         self.refused.keep(batch, refused)
-        self.topic.lake.commit(next_manifest(work, made, {**base.applied, query: batch}))
+        changed = next_manifest(work, made, {**base.applied, query: batch})
+        self.topic.lake.commit(split_parts(self.topic.lake, changed, work.vocabularies()))
 
     def work(self, base: LakeManifest, table: pa.Table, time: int) -> tuple[Work, Refused]:
         columnar = "id" in table.column_names
