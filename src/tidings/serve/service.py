@@ -19,6 +19,9 @@ from tidings.serve.access.keys import Keys
 from tidings.serve.access.meters import Meters
 from tidings.serve.access.prices import Door
 from tidings.serve.access.tokens import Tokens
+from tidings.serve.delivery.couriers import Couriers
+from tidings.serve.delivery.letters import Letters
+from tidings.serve.delivery.sinks import Sinks
 from tidings.serve.hearing.consumers import Consumers
 from tidings.serve.hearing.tail import Tail
 from tidings.serve.hosting.hosted_topic import HostedTopic, TopicSettings
@@ -43,15 +46,18 @@ class Service:
         self.topics: dict[str, HostedTopic] = {}
         self.tails: dict[str, Tail] = {}
         self.ready = False
-        self._making = asyncio.Lock()
+        self._making, self.changing_sinks = asyncio.Lock(), asyncio.Lock()
+        self.couriers = Couriers(Sinks(self.ledger), Letters(self.ledger), settings.allow)
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
         """Open every topic of the folder."""
-        self._tasks[""] = asyncio.create_task(self._beat())
+        self._tasks["beat"] = asyncio.create_task(self._beat())
+        self._tasks["save"] = asyncio.create_task(self.couriers.keep_saving())
         for folder in sorted(self.settings.folder.iterdir()):
             if (folder / REGISTRY).is_file() and NAME.fullmatch(folder.name):
                 self._host(await asyncio.to_thread(self._open, folder.name))
+                self.couriers.open(self.tails[folder.name], self.couriers.sinks.all(folder.name))
         self.ready = True
 
     def _open(self, name: str, schema: Schema | None = None, key: str | None = None) -> HostedTopic:
@@ -63,7 +69,7 @@ class Service:
         name = hosted.folder.name
         self.topics[name] = hosted
         self.tails[name] = Tail(hosted, asyncio.get_running_loop())
-        self._tasks[name] = asyncio.create_task(hosted.follow_clock())
+        self._tasks[f"clock {name}"] = asyncio.create_task(hosted.follow_clock())
 
     async def _beat(self) -> None:
         """Streams on which nothing happens say so, and that they are still there."""
@@ -142,7 +148,8 @@ class Service:
         shutil.rmtree(gone)
 
     async def _let_go(self, name: str, hosted: HostedTopic) -> None:
-        await self._end(name)
+        await self._end(f"clock {name}")
+        await self.couriers.close(name)
         tail = self.tails.pop(name)
         tail.end()
         await hosted.close()
@@ -161,14 +168,17 @@ class Service:
 
     def cursors(self, topic: str) -> list[int]:
         """How far those who must not miss anything have come."""
-        return [consumer.cursor for consumer in self.consumers.all(topic)]
+        consumers = [consumer.cursor for consumer in self.consumers.all(topic)]
+        return consumers + [sink.cursor for sink in self.couriers.of(topic)]
 
     async def stop(self) -> None:
         """Finish what waits and close every topic."""
         self.end_streams()
-        await self._end("")
+        await self._end("beat")
+        await self._end("save")
         for name, hosted in list(self.topics.items()):
             await self._let_go(name, hosted)
+        await self.couriers.http.close()
         self.ledger.close()
 
     def describe(self) -> Mapping[str, Any]:

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from tidings import __version__
-from tidings.serve.app import bulk, events, keys, notifications, problems, questions, running, subscriptions, topics, upkeep
+from tidings.serve.app import bulk, events, keys, notifications, problems, questions, running, sinks, subscriptions, topics, upkeep
 from tidings.serve.app.addresses import Slashes
 from tidings.serve.app.documents import PROBLEMS
 from tidings.serve.service import Service
 from tidings.serve.settings import Settings
 
-ROUTERS = (topics, subscriptions, bulk, events, questions, notifications, keys, upkeep, running)
+ROUTERS = (topics, subscriptions, bulk, events, questions, notifications, sinks, keys, upkeep, running)
 
 
 def make_app(settings: Settings) -> FastAPI:

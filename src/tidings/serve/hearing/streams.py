@@ -8,14 +8,14 @@ says up to which number it is gone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, ExitStack
 
 import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tidings.serve.hearing.tail import PAGE, Listener, Selection, Tail
+from tidings.serve.hearing.following import Heard, follow
+from tidings.serve.hearing.tail import Selection, Tail
 
 EVENT_STREAM = "text/event-stream"
 HEADERS = [
@@ -23,37 +23,14 @@ HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
+OPENING = b"retry: 1000\n"
+"""Milliseconds after which a browser comes back."""
 
 
-async def heard(tail: Tail, selection: Selection, listener: Listener, after: int) -> AsyncIterator[bytes]:
-    """The stream of `selection` above `after`, for a listener that was entered at or after that number; ends when it is over."""
-    gone, newest = await asyncio.to_thread(tail.reader.ends)
-    cursor = 0 if after > newest else after
-    if cursor < gone:
-        yield b"event: gap\ndata: %b\n\n" % orjson.dumps({"after": cursor, "gone": gone})
-    yield b"retry: 1000\nid: %d\n\n" % cursor
-    while not listener.over:
-        upto = listener.since
-        while cursor < upto:
-            notes = tail.kept(selection, cursor, upto)
-            if notes is None:
-                notes, cursor = await asyncio.to_thread(tail.page, selection, cursor, PAGE, upto)
-            else:
-                cursor = upto
-            if notes:
-                yield b"".join([note.as_event for note in notes])
-        while not listener.behind and not listener.over:
-            await listener.woken.wait()
-            pending = listener.take()
-            fresh = [note for note in pending if note.number > cursor]
-            if fresh:
-                cursor = fresh[-1].number
-                yield b"".join([note.as_event for note in fresh])
-            elif not listener.behind:
-                cursor = max(cursor, tail.at)
-                yield b"id: %d\n\n" % cursor
-        if listener.behind:
-            tail.again(listener)
+def written(heard: Heard) -> bytes:
+    if heard.gone is not None:
+        return b"event: gap\ndata: %b\n\n" % orjson.dumps({"after": heard.cursor, "gone": heard.gone})
+    return b"".join([note.as_event for note in heard.notes]) or b"id: %d\n\n" % heard.cursor
 
 
 class EventStream(Response):
@@ -81,8 +58,9 @@ class EventStream(Response):
         watching = asyncio.create_task(watch())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            async for part in heard(self._tail, self._selection, listener, after):
-                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": OPENING, "more_body": True})
+            async for heard in follow(self._tail, listener, after):
+                await send({"type": "http.response.body", "body": written(heard), "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._open.close()

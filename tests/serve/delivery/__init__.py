@@ -1,0 +1,1 @@
+"""Sinks, with real receivers."""
