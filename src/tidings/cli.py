@@ -114,6 +114,8 @@ def serve(
     jwt_issuer: Annotated[str | None, typer.Option(help="Identity provider whose tokens are accepted.")] = None,
     jwt_audience: Annotated[str | None, typer.Option(help="The audience that its tokens must name.")] = None,
     jwt_jwks: Annotated[str | None, typer.Option(help="Its keys: a file or a URL.")] = None,
+    readers: Annotated[int, typer.Option(help="Processes that answer questions and streams beside the writer.", min=0)] = 0,
+    log: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve the topics of a folder over HTTP."""
     need_server()
@@ -125,7 +127,14 @@ def serve(
     if any(given) and not all(given):
         raise TidingsError("a provider of tokens has --jwt-issuer, --jwt-audience and --jwt-jwks: all three are needed")
     provider = Provider(jwt_issuer, jwt_audience, jwt_jwks) if jwt_issuer and jwt_audience and jwt_jwks else None
-    serve_folder(Settings(folder, open, body, backlog, allow=tuple(allow or ()), provider=provider), host, port)
+    settings = Settings(folder, open, body, backlog, allow=tuple(allow or ()), provider=provider, log=log)
+    if not readers:
+        serve_folder(settings, host, port)
+        return
+    from tidings.serve.run.processes import supervise
+    from tidings.serve.run.server import open_door
+
+    supervise(settings, open_door(settings, host, port), readers)
 
 
 @app.command()

@@ -33,6 +33,8 @@ class Running:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment, cwd=ROOT)
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            if "not shown again" in line:
+                self.key = line.split()[-1]
             if "http://" in line:
                 self.url = line.split("http://")[1].split()[0]
                 break

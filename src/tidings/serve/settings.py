@@ -20,3 +20,4 @@ class Settings:
     remembered: int = 1_000_000
     allow: tuple[str, ...] = ()
     provider: Provider | None = None
+    log: str = "info"

@@ -2,5 +2,6 @@
 
 Read `factory` (what an app is made of), `bodies` (what comes in: JSON, NDJSON, CloudEvents, GeoJSON, Arrow), `answers` (what goes
 out), `problems` (why not), `documents` (what OpenAPI says), then the nouns: `topics`, `subscriptions`, `bulk`, `events`,
-`questions`, `running`. Routes read the request, ask the service and write the answer; they decide nothing.
+`questions`, `notifications`, `sinks`, `keys`, `running`. `watching` logs and measures, `forwarding` is what readers do with what is
+the writer's. Routes read the request, ask the service and write the answer; they decide nothing.
 """

@@ -146,6 +146,6 @@ async def search(topic: str, request: Request) -> Response:
     caller_of(request, READ)
     hosted, at, filter = topic_of(request), instant(request), text(request, "filter")
     asked = parse_json(filter) if filter is not None and filter.lstrip().startswith("{") else filter
-    found = await hosted.ask(lambda: hosted.topic.search(asked, time=at))
+    found = await hosted.ask(lambda: hosted.search(asked, at))
     rows = [] if found.num_rows == 0 else await hosted.ask(lambda: rows_json(hosted.topic.schema, found, hosted.topic.key))
     return rows_answer(request, "events", rows, found)

@@ -12,18 +12,25 @@ from tidings import __version__
 from tidings.serve.app import bulk, events, keys, notifications, problems, questions, running, sinks, subscriptions, topics, upkeep
 from tidings.serve.app.addresses import Slashes
 from tidings.serve.app.documents import PROBLEMS
+from tidings.serve.app.forwarding import Forwarding
+from tidings.serve.app.watching import OfService, Watching
+from tidings.serve.reading import ReadingService
 from tidings.serve.service import Service
 from tidings.serve.settings import Settings
 
 ROUTERS = (topics, subscriptions, bulk, events, questions, notifications, sinks, keys, upkeep, running)
 
 
-def make_app(settings: Settings) -> FastAPI:
-    """An ASGI app over the topics in `settings.folder`, opened when it starts and closed when it stops."""
+def make_app(settings: Settings, writer: str | None = None) -> Watching:
+    """An ASGI app over the topics in `settings.folder`, opened when it starts and closed when it stops.
+
+    With `writer`, the path of a socket, it is a reader's: it answers questions and streams itself, and sends the rest there.
+    """
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
-        service = app.state.service = Service(settings)
+        service = app.state.service = Service(settings) if writer is None else ReadingService(settings)
+        watching.registry.register(OfService(service))
         opening = asyncio.create_task(service.start())
         try:
             yield
@@ -36,4 +43,6 @@ def make_app(settings: Settings) -> FastAPI:
     app.add_middleware(Slashes)
     for routes in ROUTERS:
         app.include_router(routes.router)
-    return app
+    watching = Watching(app if writer is None else Forwarding(app, writer))
+    app.state.exposed = watching.exposed
+    return watching

@@ -90,7 +90,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    log.error("request failed", exc_info=error, extra={"path": request.url.path})
+    log.error("request failed", exc_info=error, extra={"path": request.url.path, "request": request.scope.get("request_id")})
     return _said(request, 500, "Failed", "the service failed at this request; its log says why")
 
 
@@ -98,5 +98,5 @@ def _said(request: Request, status: int, title: str, detail: str, headers: Any =
     content = {"type": "about:blank", "title": title, "status": status, "detail": detail, **members}
     instance = request.scope.get("request_id")
     if instance is not None:
-        content["instance"] = f"urn:uuid:{instance}"
+        content["instance"] = f"/requests/{instance}"
     return Response(orjson.dumps(content), status, dict(headers or {}), PROBLEM)

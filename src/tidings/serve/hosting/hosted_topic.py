@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from tidings.durable.hearing import Hearing, trim
 from tidings.durable.opening import DurableTopic
 from tidings.errors import SubscriptionError, shown
@@ -90,6 +92,10 @@ class HostedTopic:
 
     def ask(self, call: Callable[[], Result]) -> Awaitable[Result]:
         return self.readers.do(call)
+
+    def search(self, filter: Any, at: Any) -> pa.Table:
+        """The live events that match, in a reader's lane."""
+        return self.topic.search(filter, time=at)
 
     async def publish(self, events: Sequence[Event]) -> Taken:
         """Publish, in one commit with whatever else waits."""

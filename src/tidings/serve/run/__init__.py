@@ -1,1 +1,4 @@
-"""Processes: what `tidings serve` starts. Read `server` (uvicorn, signals, logs). May import everything of `serve`."""
+"""Processes: what `tidings serve` starts.
+
+Read `server` (uvicorn, signals, logs) and `processes` (one writer, many readers). May import everything of `serve`.
+"""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 
 import uvicorn
+from fastapi import FastAPI
 
 from tidings.errors import TidingsError
 from tidings.serve.access.keys import Keys
 from tidings.serve.app.factory import make_app
+from tidings.serve.app.watching import log_to_stderr
 from tidings.serve.hosting.ledger import Ledger
 from tidings.serve.settings import Settings
 
@@ -36,19 +39,30 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """Streams are ended before uvicorn waits for requests under way."""
+    """Streams are ended before uvicorn waits for requests under way. With a `parent`, it stops when that one is gone."""
+
+    parent: int | None = None
+
+    async def on_tick(self, counter: int) -> bool:
+        orphaned = self.parent is not None and os.getppid() != self.parent
+        return await super().on_tick(counter) or orphaned
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         app = self.config.loaded_app
-        while not hasattr(app, "state"):
+        while not isinstance(app, FastAPI):
             app = app.app
         app.state.service.end_streams()
         await super().shutdown(sockets)
 
 
-def server_of(settings: Settings) -> Server:
+def server_of(settings: Settings, writer: str | None = None) -> Server:
     config = uvicorn.Config(
-        make_app(settings), log_config=None, access_log=False, timeout_graceful_shutdown=GRACE, lifespan="on", server_header=False
+        make_app(settings, writer),
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=GRACE,
+        lifespan="on",
+        server_header=False,
     )
     return Server(config)
 
@@ -65,8 +79,8 @@ def first_key(settings: Settings) -> None:
         ledger.close()
 
 
-def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8080) -> None:
-    """Serve until told to stop."""
+def open_door(settings: Settings, host: str, port: int) -> socket.socket:
+    """The public socket, announced; a first key is made if nobody has one."""
     if settings.open and not is_loopback(host):
         raise TidingsError(
             f"--open lets everybody in, and {host} is not loopback: make keys with `tidings keys`, or listen on 127.0.0.1"
@@ -75,5 +89,11 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8080) -> None
         first_key(settings)
     sock = listening(host, port)
     bound, number = sock.getsockname()[:2]
+    log_to_stderr(settings.log)
     print(f"tidings serves {settings.folder} on http://{bound}:{number} (OpenAPI at /docs)", flush=True)
-    server_of(settings).run(sockets=[sock])
+    return sock
+
+
+def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8080) -> None:
+    """Serve in this process until told to stop."""
+    server_of(settings).run(sockets=[open_door(settings, host, port)])
