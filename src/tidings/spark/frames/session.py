@@ -27,9 +27,6 @@ PATIENCE = "120s"
 The worker that a stateful query starts first has ten seconds whatever is set; `runner` starts such a query again."""
 SETTINGS = {
     "spark.python.authenticate.socketTimeout": PATIENCE,
-    "spark.log.level": "ERROR",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.execution.arrow.maxBytesPerBatch": NO_LIMIT,
@@ -41,11 +38,14 @@ SETTINGS = {
     "spark.executorEnv.PYTHONWARNINGS": f"ignore:{PANDAS}:FutureWarning",
 }
 LOCAL = {
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
 }
-"""Spark's own 200 partitions would each be a task with Python in it."""
+"""Spark's own 200 partitions would each be a task with Python in it. A cluster's logs and UI are its operators' to set."""
 
 
 def session(name: str = "tidings", master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:

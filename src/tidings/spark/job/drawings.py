@@ -62,24 +62,24 @@ def ranking(top: Sequence[tuple[str, int]], what: str) -> str:
 
 
 def over_time(spans: Sequence[Span], what: str) -> str:
-    """What stood in a list from when to when: time to the right, the better the higher."""
+    """What stood in a list from when to when: time to the right, a row for each event, the better the higher."""
     begin, end = min(span.begin for span in spans), max(span.end for span in spans)
-    low, high = min(span.relevance for span in spans), max(span.relevance for span in spans)
-    tall = 240.0
+    best_first = sorted(spans, key=lambda span: (-span.relevance, span.begin))
+    row = min(14.0, 300 / len(spans))
+    tall = row * len(spans) + 44
 
     def x(time: int) -> float:
         return LEFT + (time - begin) / max(end - begin, 1) * (WIDTH - LEFT - 6)
 
-    def y(relevance: float) -> float:
-        return tall - 34 - (relevance - low) / max(high - low, 1e-9) * (tall - 54)
-
     drawn = [line(LEFT, tall - 22, WIDTH, tall - 22)]
-    drawn += [text(LEFT - 6, y(value) + 4, f"{value:.4g}", "end") for value in dict.fromkeys((low, high))]
+    ends = {0, len(spans) - 1}
+    drawn += [text(LEFT - 6, 16 + place * row, f"{best_first[place].relevance:.4g}", "end") for place in ends]
     step = next(m * MINUTE for m in (1, 5, 10, 30, 60, 360, 1440, 10**9) if (end - begin) / (m * MINUTE) <= 6)
     for time in range(-(-begin // step) * step, end, step):
         drawn += [line(x(time), 8, x(time), tall - 22, "axis dashed"), text(x(time), tall - 7, f"{instant(time):%H:%M}", "middle")]
-    for span in spans:
+    for place, span in enumerate(best_first):
+        y = 12 + place * row
         said = f"{span.event}, {span.relevance:g}: {instant(span.begin):%H:%M:%S} to {instant(span.end):%H:%M:%S}"
-        drawn.append(rect(x(span.begin), y(span.relevance) - 4, x(span.end) - x(span.begin), 8, "span", said))
-        drawn.append(line(x(span.begin), y(span.relevance) - 6, x(span.begin), y(span.relevance) + 6, "told"))
+        drawn.append(rect(x(span.begin), y - row / 3, x(span.end) - x(span.begin), row * 2 / 3, "span", said))
+        drawn.append(line(x(span.begin), y - row / 2, x(span.begin), y + row / 2, "told"))
     return svg("".join(drawn), what, height=tall)

@@ -63,12 +63,12 @@ def page(report: Report, land: Land | None = None) -> str:
 def summary(report: Report) -> str:
     total = report.progress.total
     people = "" if report.view is None else f"{len(report.view):,} subscriptions waited. "
-    each = f", {total.matches / total.events:.1f} of them each" if total.events and total.matches else ""
+    each = f", {total.matches / total.events:.1f} each" if total.events and total.matches else ""
+    if report.kind != "notify":
+        return f"<p>{people}{total.events:,} rows came in; {total.notifications:,} rows went out.</p>"
     return (
-        f"<p>{people}{total.events:,} came in and had {total.matches:,} matches{each}; {total.notifications:,} rows went out, the "
-        "rest being what a subscription's own ranking held back.</p>"
-        if report.kind == "notify"
-        else f"<p>{people}{total.events:,} came in; {total.notifications:,} rows went out.</p>"
+        f"<p>{people}{total.events:,} events came in and had {total.matches:,} matches{each}; {total.notifications:,} rows went "
+        "out, the rest being what a subscription's own ranking held back.</p>"
     )
 
 
