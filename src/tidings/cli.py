@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tidings import __version__
-from tidings.commands import events, operating, subscriptions, topics
+from tidings.commands import events, operating, sinks, subscriptions, topics
 from tidings.errors import TidingsError
 
 ABOUT = "A ranked publish/subscribe engine: topics in folders and at services, and the pipeline on Spark."
@@ -159,6 +159,8 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 for command in COMMANDS:
     app.command(rich_help_panel="Topics")(command)
 app.add_typer(operating.keys, name="keys", rich_help_panel="Service")
+app.add_typer(sinks.sinks, name="sinks", rich_help_panel="Service")
+app.add_typer(sinks.letters, name="dead-letters", rich_help_panel="Service")
 
 
 def main() -> None:

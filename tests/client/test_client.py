@@ -52,6 +52,7 @@ def test_the_same_calls_give_the_same_answers(deals):
     table = pa.table({"id": ["e3"], "price": [40.0]})
     assert deals.publish_batch(table, time=3).table().equals(local.publish_batch(table, time=3).table())
     assert deals.top("bob", time=3) == local.top("bob", time=3)
+    assert deals.preview("price < 500", time=3) == local.preview("price < 500", time=3)
     assert deals.search("price < 500", time=3).equals(local.search("price < 500", time=3))
     assert deals.update("bob", k=1, time=3) == local.update("bob", k=1, time=3)
     assert deals.move("ann", (0.5, 0.5), time=3) == local.move("ann", (0.5, 0.5), time=3)

@@ -74,6 +74,8 @@ def test_from_a_file_to_an_answer(where, tmp_path):
     assert [row["id"] for row in rows("search", where, "price > 25")] == ["e2", "e3"]
     assert [row["event"] for row in rows("top", where, "bob")] == ["e0", "e1"]
     assert {row["subscription"] for row in rows("publish", where, event)} == {"ann", "bob", "cat"}
+    [seen] = rows("preview", where, "price < 25", "--over", "36500 days")
+    assert (seen["told"], seen["events"]) == (3, 5)
     tidings("unsubscribe", where, "ann", "bob")
     [found] = rows("stats", where)
     assert found["subscriptions"] == 2
@@ -137,3 +139,20 @@ def test_keys_of_a_folder_and_of_the_service_on_it(tmp_path):
         tidings("keys", "withdraw", url, reader["id"], "--key", admin["key"])
     with pytest.raises(TidingsError, match="scopes"):
         tidings("keys", "make", folder, "--scope", "king")
+
+
+def test_sinks_and_dead_letters(tmp_path):
+    with serving(Settings(tmp_path / "data", open=True, allow=("127.0.0.1",))) as client:
+        client.put("/topics/deals", json={"schema": {"price": "number"}})
+        where = f"{str(client.base_url).rstrip('/')}/deals"
+        said = json.dumps({"kind": "webhook", "url": "http://127.0.0.1:9/told"})
+        [made] = rows("sinks", "make", where, "shop", said)
+        assert made["secret"].startswith("whsec_")
+        assert [sink["name"] for sink in rows("sinks", "list", where)] == ["shop"]
+        [anew] = rows("sinks", "rotate", where, "shop")
+        assert anew["secret"] != made["secret"]
+        assert rows("dead-letters", "list", where, "shop") == []
+        tidings("sinks", "remove", where, "shop")
+        assert rows("sinks", "list", where) == []
+    with pytest.raises(TidingsError, match="delivers to nobody"):
+        tidings("sinks", "list", tmp_path / "data")

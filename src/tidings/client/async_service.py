@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time as clock
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, TypeVar, Unpack
 
 import httpx
@@ -22,6 +23,7 @@ from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.results import Match, Notification
 from tidings.model.door.subscription import Subscription
 from tidings.model.values.schema import Schema
+from tidings.topic.preview import Preview
 
 Result = TypeVar("Result")
 
@@ -182,6 +184,20 @@ class AsyncTopic:
 
     async def explain(self, event: Any, subscription: str | None = None, *, k: int = 10, time: Any = None) -> Explanation:
         return await self._do(self._calls.explain(event, subscription, k, time))
+
+    async def preview(
+        self,
+        filter: str | Mapping[str, Any] | None = None,
+        *,
+        over: str | timedelta | None = "7 days",
+        first: int = 10,
+        time: Any = None,
+        **fields: Unpack[Fields],
+    ) -> Preview:
+        said = {"filter": filter, "over": over, "first": first} | {
+            name: value for name, value in fields.items() if value is not None
+        }
+        return await self._do(self._calls.preview(said, time))
 
     # Hearing
 

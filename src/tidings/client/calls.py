@@ -23,6 +23,7 @@ from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.results import Match, Notification
 from tidings.model.door.subscription import Subscription
 from tidings.model.values.schema import Schema
+from tidings.topic.preview import Preview
 
 Result = TypeVar("Result")
 
@@ -218,6 +219,10 @@ class TopicCalls:
     def explain(self, event: Any, subscription: str | None, k: int, time: Any) -> Call[Explanation]:
         asked = query(subscription=subscription, k=k, time=wire.time_text(time))
         return Call("POST", f"{self.root}/explain", lambda a: wire.explanation_of(content(a)), asked, one(event), safe=True)
+
+    def preview(self, said: Mapping[str, Any], time: Any) -> Call[Preview]:
+        asked = query(time=wire.time_text(time))
+        return Call("POST", f"{self.root}/preview", lambda a: wire.preview_of(content(a)), asked, wire.encoded(said), safe=True)
 
     # Hearing
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, TypeVar, Unpack
 
@@ -21,6 +22,7 @@ from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.results import Match, Notification
 from tidings.model.door.subscription import Subscription
 from tidings.model.values.schema import Schema
+from tidings.topic.preview import Preview
 
 Result = TypeVar("Result")
 TRIES = 5
@@ -208,6 +210,20 @@ class RemoteTopic:
 
     def explain(self, event: Any, subscription: str | None = None, *, k: int = 10, time: Any = None) -> Explanation:
         return self._do(self._calls.explain(event, subscription, k, time))
+
+    def preview(
+        self,
+        filter: str | Mapping[str, Any] | None = None,
+        *,
+        over: str | timedelta | None = "7 days",
+        first: int = 10,
+        time: Any = None,
+        **fields: Unpack[Fields],
+    ) -> Preview:
+        said = {"filter": filter, "over": over, "first": first} | {
+            name: value for name, value in fields.items() if value is not None
+        }
+        return self._do(self._calls.preview(said, time))
 
     # Hearing
 

@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 
 from tidings.match.answers.explain import Explanation
 from tidings.match.answers.notifications import WHY, Notifications, Part
-from tidings.match.answers.results import Match, Notification
+from tidings.match.answers.results import Match, Notification, with_body
 from tidings.model.door.single_values import read_time
 from tidings.model.door.subscription import Subscription, from_record
 from tidings.model.values.schema import Schema
 from tidings.model.values.vague import Between, Uncertain
 from tidings.model.values.window import parse_window
+from tidings.topic.preview import Preview
 
 JSON, NDJSON, ARROW, EVENTS = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream", "text/event-stream"
 
@@ -138,3 +139,11 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
     fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
     del fields["text"]
     return Explanation(**fields)
+
+
+def preview_of(row: Mapping[str, Any]) -> Preview:
+    first = [with_body(notification_of(note), note["body"]) if "body" in note else notification_of(note) for note in row["first"]]
+    since, until = (read_time(name, row[name]) or 0 for name in ("since", "until"))
+    return Preview(
+        row["events"], row["told"], since, until, row["by_day"], tuple(first), tuple(note["reason"] for note in row["first"])
+    )

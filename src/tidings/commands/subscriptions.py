@@ -9,8 +9,7 @@ import typer
 
 from tidings.commands.inputs import batches_of, count_of, one_object
 from tidings.commands.outputs import AsJson, lines, progress, say, show
-from tidings.commands.target import AnyTopic, Key, Where, topic_at
-from tidings.commands.topics import needs
+from tidings.commands.target import Key, Where, topic_at
 from tidings.errors import BulkError, TidingsError
 from tidings.model.door.subscription import Subscription, to_record
 
@@ -118,14 +117,18 @@ def preview(
     where: Where,
     filter: Filter = None,
     k: Annotated[int | None, typer.Option(help="Hear of the k best alone.")] = None,
+    window: Annotated[str | None, typer.Option(help="Of the last '1 day' or '1000 events'.")] = None,
+    by: Annotated[str | None, typer.Option(help="Best by this, as '-price'.")] = None,
     over: Annotated[str, typer.Option(help="How far back.")] = "7 days",
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """What a subscription would have told of the events that are live."""
     with topic_at(where, key, reading=True) as topic:
-        typer.echo(str(asked_preview(topic, filter, k, over))) if not as_json else lines([asked_preview(topic, filter, k, over)])
-
-
-def asked_preview(topic: AnyTopic, filter: str | None, k: int | None, over: str) -> Any:
-    return needs(topic, "preview")(filter, k=k, over=over)
+        seen = topic.preview(filter, k=k, window=window, by=by, over=over)
+    if as_json:
+        lines([seen.to_dict()])
+        return
+    say(f"{seen.told} of {seen.events} events in {over}: {seen.a_day:g} a day")
+    first = zip(seen.first, seen.reasons, strict=True)
+    show(({"at": note.at, "event": note.event, "score": note.score, "reason": reason} for note, reason in first), False)

@@ -15,7 +15,7 @@ from tidings.client.connecting import connect
 from tidings.commands.inputs import sample_of
 from tidings.commands.outputs import AsJson, lines, say, show
 from tidings.commands.target import Key, Place, Where, folders, is_url, opened, split, topic_at
-from tidings.errors import SchemaError, TidingsError
+from tidings.errors import SchemaError
 from tidings.model.values.schema import RESERVED, Schema
 
 MOST_CATEGORIES = 1000
@@ -146,10 +146,3 @@ def stats(where: Where, key: Key = None, as_json: AsJson = False) -> None:
         lines([found])
     else:
         show([{"what": name, "is": value} for name, value in found.items()], False)
-
-
-def needs(topic: object, call: str) -> Any:
-    found = getattr(topic, call, None)
-    if found is None:
-        raise TidingsError(f"{call} is not asked of this kind of topic")
-    return found

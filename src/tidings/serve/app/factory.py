@@ -9,7 +9,20 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from tidings import __version__
-from tidings.serve.app import bulk, events, keys, notifications, problems, questions, running, sinks, subscriptions, topics, upkeep
+from tidings.serve.app import (
+    bulk,
+    events,
+    keys,
+    notifications,
+    previews,
+    problems,
+    questions,
+    running,
+    sinks,
+    subscriptions,
+    topics,
+    upkeep,
+)
 from tidings.serve.app.addresses import Slashes
 from tidings.serve.app.documents import PROBLEMS
 from tidings.serve.app.forwarding import Forwarding
@@ -18,7 +31,7 @@ from tidings.serve.reading import ReadingService
 from tidings.serve.service import Service
 from tidings.serve.settings import Settings
 
-ROUTERS = (topics, subscriptions, bulk, events, questions, notifications, sinks, keys, upkeep, running)
+ROUTERS = (topics, subscriptions, bulk, events, questions, previews, notifications, sinks, keys, upkeep, running)
 
 
 def make_app(settings: Settings, writer: str | None = None) -> Watching:
