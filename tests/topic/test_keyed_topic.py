@@ -8,11 +8,13 @@ import tempfile
 import tracemalloc
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 import tidings as td
+from tests.hostile import hostile
 from tests.oracle.boards import BoardsOracle
 from tidings.model.door.event import read_event
 from tidings.model.door.subscription import make_subscription
@@ -46,6 +48,9 @@ VALUES = st.fixed_dictionaries(
 )
 
 
+POISON = {id: ranking for id, ranking in hostile("price").items() if "expires" not in ranking}
+
+
 class KeyedMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
@@ -55,33 +60,52 @@ class KeyedMachine(RuleBasedStateMachine):
         self.ends: dict[str, int] = {}
         self.time = 0
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(poison=st.lists(st.sampled_from([*POISON]), max_size=6, unique=True))
+    def start(self, poison) -> None:
+        """Some of those who mean harm are there from the beginning; none has expired."""
         self.topic = td.open(self.folder, "objects", SCHEMA, key="sku")
+        for id in poison:
+            self.subscribe(id, lives=None, **{"filter": None, "k": None, "by": None} | POISON[id])
 
     def teardown(self) -> None:
         self.topic.close()
         shutil.rmtree(self.folder)
 
-    @rule(id=IDS, filter=FILTERS, k=K, by=st.sampled_from(BY), lives=st.sampled_from([None, None, 0, 1, 3]))
-    def subscribe(self, id, filter, k, by, lives) -> None:
+    @rule(
+        id=IDS,
+        filter=FILTERS,
+        k=K,
+        by=st.sampled_from(BY),
+        lives=st.sampled_from([None, None, 0, 1, 3]),
+        score=st.sampled_from([None, None, 2.0, "1 + price", "x - price"]),
+    )
+    def subscribe_any(self, id, filter, k, by, lives, score) -> None:
+        self.subscribe(id, filter, k, by, lives, score=score)
+
+    def subscribe(self, id, filter, k, by, lives, **others) -> None:
         """Watchers of every shape, some of whom have expired before they begin."""
         self._forget(id)
         expires = None if lives is None else self.time + lives
-        notes = self.topic.subscribe(id, filter, k=k, by=by, expires=expires, time=self.time)
+        notes = self.topic.subscribe(id, filter, k=k, by=by, expires=expires, time=self.time, **others)
         expected = []
         if lives != 0:
-            s = make_subscription(SCHEMA, id, filter, k=k, by=by)
-            relevance = s.score_of if by is None else self._relevance(by)
+            s = make_subscription(SCHEMA, id, filter, k=k, by=by, **others)
+            by = s.by
+            relevance = s.score_of if by is None else self._relevance(s, by)
             expected = self.oracle.watch(id, s.clauses, k, relevance)
         if lives:
             self.ends[id] = expires
         assert [n[:5] for n in notes] == expected
         self._compare()
 
-    def _relevance(self, by):
+    def _relevance(self, s, by):
         judge = relevance_of(SCHEMA, by)
-        return lambda values: math.nan if (value := judge(values, 0)) is None else value
+
+        def relevance(values):
+            value = judge(values, 0)
+            return math.nan if value is None or not math.isfinite(s.score_of(values)) else value
+
+        return relevance
 
     def _forget(self, id) -> None:
         self.ends.pop(id, None)
@@ -240,6 +264,17 @@ def test_a_relevance_without_a_finite_value_is_nobody_elses_concern():
     assert [m.event for m in topic.top("fair", time=1)] == ["o", "p"]
     assert [m.event for m in topic.top("poison0", time=1)] == ["q"]
     assert topic.top("steep", time=1) == []
+
+
+@pytest.mark.parametrize("by", ["-x", "x + 1", '{"near": {"x": 3}}'])
+def test_an_object_without_a_score_is_no_candidate_whatever_it_is_ranked_by(tmp_path, by):
+    with td.open(tmp_path, "objects", SCHEMA, key="sku") as topic:
+        topic.publish({"sku": "before", "x": 1.0}, time=0)
+        topic.subscribe("s", "x >= 0", score="1 + price", k=3, by=by, time=0)
+        topic.publish_batch([{"sku": "lacks", "x": 2.0}, {"sku": "has", "x": 3.0, "price": 1.0}], time=1)
+        assert [m.event for m in topic.top("s", time=1)] == ["has"]
+    with td.open(tmp_path) as topic:
+        assert [m.event for m in topic.top("s", time=1)] == ["has"]
 
 
 def test_an_object_that_lacks_the_scores_attribute_is_no_candidate():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import tempfile
 import warnings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import tidings as td
+from tests.hostile import hostile
 from tests.oracle.topic import OracleMatch, TopicOracle
 from tests.oracle.windows import WindowsOracle
 from tidings.match.answers.ordering import match_table
@@ -128,7 +130,22 @@ def vague_events(draw: st.DrawFn) -> dict[str, object]:
     return event
 
 
-SCORES = st.one_of(st.integers(0, 3).map(float), st.just("1 + 0.5 * price"))
+SCORES = st.one_of(st.integers(0, 3).map(float), st.sampled_from(["1 + 0.5 * price", "size - price", "1e308 + 1e308 * price"]))
+ANY_FILTERS = st.one_of(st.sampled_from([None, "TRUE", "price > 9 AND price < 1"]), FILTERS, FILTERS, FILTERS)
+"""Those too that match everything, or nothing."""
+KS = st.one_of(st.none(), st.integers(0, 3), st.sampled_from([100_000, 2**31 - 1]))
+BY = [None, None, "-price", "price / size", "price * 1e308", '{"by": "size", "decay": "2 s"}']
+RANKINGS = [
+    {},
+    {},
+    {"k": 1, "window": "2 s"},
+    {"k": 2, "window": "3 events", "by": "-price"},
+    {"k": 1, "by": "price / size"},
+    {"window": "2 s"},
+    {"expires": 3},
+    {"k": 2, "expires": 5},
+]
+POISON = hostile("price")
 
 
 class TopicMachine(RuleBasedStateMachine):
@@ -146,12 +163,21 @@ class TopicMachine(RuleBasedStateMachine):
     def make(self) -> td.Topic:
         return td.Topic("t", SCHEMA)
 
-    @initialize(tiny=st.sampled_from([0, definition.TINY]))
-    def start(self, tiny) -> None:
-        """Single events are answered by arrays, or by the definition."""
+    @initialize(tiny=st.sampled_from([0, definition.TINY]), poison=st.lists(st.sampled_from([*POISON]), max_size=6, unique=True))
+    def start(self, tiny, poison) -> None:
+        """Single events are answered by arrays, or by the definition; some of those who mean harm are there from the beginning."""
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(definition, "TINY", tiny)
         self.topic = self.make()
+        for id in poison:
+            self._subscribe(id, **POISON[id])
+
+    def _subscribe(self, id, filter=None, **ranking) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", td.errors.NeverMatchesWarning)
+            self.topic.subscribe(id, filter, time=self.time, **ranking)
+            self.oracle.subscribe(id, filter, **ranking)
+        self._reactivate(id)
 
     def teardown(self) -> None:
         self.patch.undo()
@@ -161,19 +187,15 @@ class TopicMachine(RuleBasedStateMachine):
 
     @rule(
         id=IDS,
-        filter=FILTERS,
+        filter=ANY_FILTERS,
         score=SCORES,
-        k=st.one_of(st.none(), st.integers(0, 3)),
+        k=KS,
         expires=st.one_of(st.none(), TIMES),
         window=st.one_of(st.none(), st.sampled_from(["2 s", "3 events"])),
+        by=st.sampled_from(BY),
     )
-    def subscribe(self, id, filter, score, k, expires, window) -> None:
-        ranking = {"score": score, "k": k, "window": window, "expires": expires}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", td.errors.NeverMatchesWarning)
-            self.topic.subscribe(id, filter, time=self.time, **ranking)
-            self.oracle.subscribe(id, filter, **ranking)
-        self._reactivate(id)
+    def subscribe(self, id, filter, score, k, expires, window, by) -> None:
+        self._subscribe(id, filter, score=score, k=k, window=window, expires=expires, by=by)
 
     @rule(
         id=IDS,
@@ -186,12 +208,7 @@ class TopicMachine(RuleBasedStateMachine):
     def subscribe_near(self, id, near, weight, k, window, filter) -> None:
         """Ideal points: without a filter they are reached through their balls, with one through matching."""
         by = json.dumps({"near": near} | ({} if weight is None else {"weights": {next(iter(near)): weight}}))
-        ranking = {"k": k, "window": window, "by": by}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", td.errors.NeverMatchesWarning)
-            self.topic.subscribe(id, filter, time=self.time, **ranking)
-            self.oracle.subscribe(id, filter, **ranking)
-        self._reactivate(id)
+        self._subscribe(id, filter, k=k, window=window, by=by)
 
     @rule(ids=st.lists(IDS, min_size=1, max_size=4, unique=True), price=EIGHTHS)
     def subscribe_many_near(self, ids, price) -> None:
@@ -216,7 +233,8 @@ class TopicMachine(RuleBasedStateMachine):
 
     def _judged(self, event: Event, match: OracleMatch, now: int) -> float | None:
         by = self.oracle.subscriptions[match.subscription].by
-        return match.score if by is None else relevance_of(SCHEMA, by)(event.values, now)
+        value = match.score if by is None else relevance_of(SCHEMA, by)(event.values, now)
+        return None if value is None or not math.isfinite(value) else value
 
     def _reactivate(self, id: str) -> None:
         if id in self.windows.interests:
@@ -228,23 +246,22 @@ class TopicMachine(RuleBasedStateMachine):
 
     @rule(
         id=IDS,
-        filter=FILTERS,
+        filter=ANY_FILTERS,
         weights=st.dictionaries(st.sampled_from(["price", "place", "about"]), st.integers(0, 24).map(lambda n: n / 8)),
+        score=SCORES,
     )
-    def subscribe_weighted(self, id, filter, weights) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", td.errors.NeverMatchesWarning)
-            self.topic.subscribe(id, filter, time=self.time, weights=weights)
-            self.oracle.subscribe(id, filter, weights=weights)
-        self._reactivate(id)
+    def subscribe_weighted(self, id, filter, weights, score) -> None:
+        self._subscribe(id, filter, weights=weights, score=score)
 
-    @rule(id=IDS, filter=FILTERS, alpha=st.sampled_from([0.0, 0.25, 0.5, 1.0]), theta=st.sampled_from([0.1, 0.3, 0.7]))
-    def subscribe_similar(self, id, filter, alpha, theta) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", td.errors.NeverMatchesWarning)
-            self.topic.subscribe(id, filter, time=self.time, similarity=(alpha, theta))
-            self.oracle.subscribe(id, filter, similarity=(alpha, theta))
-        self._reactivate(id)
+    @rule(
+        id=IDS,
+        filter=ANY_FILTERS,
+        alpha=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+        theta=st.sampled_from([0.0, 0.1, 0.3, 0.7]),
+        expires=st.one_of(st.none(), st.none(), TIMES),
+    )
+    def subscribe_similar(self, id, filter, alpha, theta, expires) -> None:
+        self._subscribe(id, filter, similarity=(alpha, theta), expires=expires)
 
     @rule(event=events(), k=st.one_of(st.none(), st.integers(0, 4)), aggregate=st.sampled_from(["sum", "max", "min"]))
     def match_relaxed(self, event, k, aggregate) -> None:
@@ -266,6 +283,31 @@ class TopicMachine(RuleBasedStateMachine):
         if id in self.oracle.subscriptions:
             self.topic.update(id, score=score, time=self.time)
             self.oracle.update(id, score=score, terms={}, score_source=None)
+
+    @rule(
+        rows=st.lists(
+            st.tuples(IDS, EIGHTHS, EIGHTHS, st.one_of(st.none(), BRANDS), st.integers(0, 3)),
+            min_size=1,
+            max_size=6,
+            unique_by=lambda r: r[0],
+        ),
+        rankings=st.lists(st.sampled_from(RANKINGS), min_size=6, max_size=6),
+    )
+    def subscribe_many_of_every_shape(self, rows, rankings) -> None:
+        """Rows without a predicate, too, which match everything, and with any ranking."""
+        kept = [
+            (id, lo if lo <= 4 else None, None if brand is None else [brand], r)
+            for (id, lo, _, brand, _), r in zip(rows, rankings, strict=False)
+        ]
+        names = [("price.lo", pa.float64(), 1), ("brand.in", pa.list_(pa.string()), 2)]
+        columns = {"id": [row[0] for row in kept]} | {name: pa.array([row[i] for row in kept], kind) for name, kind, i in names}
+        kinds = {"k": pa.int64(), "window": pa.string(), "by": pa.string(), "expires": pa.timestamp("s", "UTC")}
+        columns |= {name: pa.array([row[3].get(name) for row in kept], kind) for name, kind in kinds.items()}
+        self.topic.subscribe_many(pa.table(columns), time=self.time)
+        for id, lo, brands, ranking in kept:
+            parts = ([] if lo is None else [f"price >= {lo}"]) + ([] if brands is None else [f"brand = '{brands[0]}'"])
+            self.oracle.subscribe(id, " AND ".join(parts) or None, **ranking)
+            self._reactivate(id)
 
     @rule(
         rows=st.lists(
@@ -364,6 +406,14 @@ class TopicMachine(RuleBasedStateMachine):
         told = [(s, e, round(r, 9), rank or None, why, at) for s, e, r, rank, why, at in told]
         assert sorted(map(flat, self.topic.advance(self.time)), key=repr) == sorted(told, key=repr)
 
+    @rule(later=st.integers(0, 3))
+    def tops(self, later) -> None:
+        time = self.time + later
+        for id, interest in self.windows.interests.items():
+            if interest.k is not None:
+                found = [(m.event, round(m.score, 9)) for m in self.topic.top(id, time=time)]
+                assert found == [(e, round(r, 9)) for e, r in self.windows.top(id, time * SECOND)], id
+
     @rule(filter=FILTERS)
     def search(self, filter) -> None:
         with warnings.catch_warnings():
@@ -386,6 +436,24 @@ class TopicMachine(RuleBasedStateMachine):
             for segment in self.topic.store.snapshot.segments:
                 segment.check()
             self.topic.publisher.near.check()
+
+
+def test_explain_says_that_a_vague_event_has_no_score():
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe("s", score="size - price", time=0)
+    told = topic.explain({"id": "e", "price": td.Between(0.0, 1.0)}, "s", time=0)
+    assert (told.matched, told.score) == (False, None)
+    assert "no finite value" in told.reason
+
+
+def test_words_weigh_something_though_the_first_similarity_subscription_can_never_match():
+    topic = td.Topic("t", SCHEMA)
+    with pytest.warns(td.errors.NeverMatchesWarning):
+        topic.subscribe("never", "price > 9 AND price < 1", similarity=(0.0, 0.0), time=0)
+    topic.match({"id": "e", "about": "red"}, time=0)
+    topic.subscribe("red", "A_CONTAINS(about, ('red'))", similarity=(0.25, 0.3), time=0)
+    assert [m.subscription for m in topic.match({"id": "e", "about": "red"}, time=0)] == ["red"]
+    assert topic.match({"id": "e", "about": "blue"}, time=0) == []
 
 
 def rounded(matches) -> list[tuple[str, str, float]]:

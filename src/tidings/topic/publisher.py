@@ -82,12 +82,13 @@ class Publisher:
         if by is None:
             # A score without a finite value is no match, and matching counts it.
             return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, s.score_of, s.expires, counted=False), time)
-        if not by.lstrip().startswith("{"):
+        if not by.lstrip().startswith("{") and not s.terms:
             return of_changes(self.boards.watch(s.id, s.clauses, s.k, by, None, s.expires), time)
         relevance = relevance_of(self.schema, by)
 
         def known(values: Values) -> float:
-            value = relevance(values, 0)
+            """Of a match: what has no finite score is none, whatever it is ranked by."""
+            value = relevance(values, 0) if not s.terms or math.isfinite(s.score_of(values)) else None
             return math.nan if value is None else value
 
         return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, known, s.expires), time)

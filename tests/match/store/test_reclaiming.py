@@ -83,16 +83,28 @@ def test_a_batch_and_a_reader_that_hold_the_old_codes_go_on():
     assert len(topic.match_batch(batch.table, time=0)) == 2
 
 
-def test_similarity_keeps_its_words_and_its_answers():
-    topic = td.Topic("t", SCHEMA)
-    topic.subscribe("s", "A_CONTAINS(about, ('red', 'blue'))", similarity=(0.0, 0.25), time=0)
-    event = {"id": "e", "about": "red"}
-    before = topic.match(event, time=0)
-    for n in range(600):
-        topic.subscribe("a", f"A_CONTAINS(about, ('v{n}')) OR brand = 'w{n}'", time=0)
+def test_words_of_similarity_are_taken_back_too_and_weigh_what_they_weighed():
+    topic, draw = td.Topic("t", SCHEMA), random.Random(3)
+    words = [f"k{n}" for n in range(40)]
+    for n in range(900):
+        own = draw.sample(words, 2) + ([f"v{n}"] if n < 860 else [])
+        texts = ", ".join(f"'{word}'" for word in own)
+        topic.subscribe(f"s{n % 60}", f"A_CONTAINS(about, ({texts}))", similarity=(0.0, 0.25), time=0)
+        if n % 300 == 0:
+            topic.match({"id": "e", "about": "k1"}, time=0)
+    events = [{"id": f"e{n}", "about": draw.sample(words, 6)} for n in range(12)]
+    before, reader = [topic.match(event, time=0) for event in events], topic.store.reader()
+    assert sum(map(len, before)) > 100
+    size = topic.vocabularies.size
     topic.merge()
-    assert topic.match(event, time=0) == before != []
-    assert topic.match({"id": "e", "brand": "w599"}, time=0)
+    assert topic.vocabularies.size < 256 < size
+    assert [topic.match(event, time=0) for event in events] == before
+    batch = topic._batch(events)
+    assert sum(len(found.event) for found in reader.match(batch, at=0)) == sum(map(len, before))
+    topic.subscribe("new", "A_CONTAINS(about, ('k1', 'k2'))", similarity=(0.0, 0.25), time=0)
+    topic.unsubscribe("s3")
+    kept = [[m for m in matches if m.subscription != "s3"] for matches in before]
+    assert [[m for m in topic.match(event, time=0) if m.subscription != "new"] for event in events] == kept
 
 
 def test_answers_stand_while_codes_are_taken_back():

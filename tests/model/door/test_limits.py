@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import date, datetime
 
 import pyarrow as pa
@@ -46,6 +47,18 @@ def test_what_was_accepted_is_read_back():
     table = pa.table({"id": ["a\x1f"], "owner": ["b\0"], "filter": [long["filter"]]})
     with recovering():
         assert len(subscriptions_from_arrow(SCHEMA, Vocabularies(SCHEMA), table)) == 1
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_infinities_in_a_dict_are_refused_wherever_they_stand(value):
+    for filter in (
+        {"op": "<", "args": [{"property": "price"}, value]},
+        {"op": "and", "args": [{"op": "<", "args": [{"property": "price"}, value]}]},
+        {"op": "isNull", "args": [{"property": "price"}, value]},
+        {"op": "isNull", "args": [{"property": "price"}], "note": value},
+    ):
+        with pytest.raises(FilterError, match=r"not CQL2 JSON|finite"):
+            make_subscription(SCHEMA, "s", filter)
 
 
 def test_a_dict_is_measured_as_the_text_that_it_is_kept_as():

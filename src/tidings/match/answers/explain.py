@@ -22,6 +22,7 @@ from tidings.model.values.vague import Uncertain, worlds
 from tidings.rank.similarity import spatial_part
 
 MEMTABLE, SIMILAR = "memtable", "similar"
+NO_SCORE = "its score has no finite value for this event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def explain_pair(reader: Reader, columns: EventColumns, event: Event, subscripti
         reasons = ["its filter can never match"]
     score = subscription.score_of(event.values)
     if not math.isfinite(score):
-        reasons.append("its score has no finite value for this event")
+        reasons.append(NO_SCORE)
     matched = None in reasons and math.isfinite(score)
     parts = {"base": subscription.score}
     parts |= {f"{c:g} * {name}": c * event.values[name] for name, c in subscription.terms.items() if name in event.values}
@@ -193,8 +194,11 @@ def explain_vague(reader: Reader, event: Event, subscription: Subscription | Non
     for chance, values in ways:
         found = [failure(reader.schema, clause, values) for clause in subscription.clauses]
         world = ", ".join(f"{name} {values[name]}" for name, value in event.values.items() if isinstance(value, Uncertain))
-        if None in found and subscription.is_live(time):
-            parts[f"{chance:g}: {world}" if world else "base"] = chance * subscription.score_of(values)
+        score = subscription.score_of(values)
+        if None in found and subscription.is_live(time) and math.isfinite(score):
+            parts[f"{chance:g}: {world}" if world else "base"] = chance * score
+        elif None in found and subscription.is_live(time):
+            reasons.append(NO_SCORE)
         reasons += [reason for reason in found if reason is not None]
     return Explanation(
         event=event.id,

@@ -23,12 +23,12 @@ FEWEST = 256
 class Used:
     """Which codes the clauses name: `categories[name][code]` and `words[code]`."""
 
-    def __init__(self, schema: Schema, vocabularies: Vocabularies, clauses: ClauseColumns, all_words: bool) -> None:
+    def __init__(self, schema: Schema, vocabularies: Vocabularies, clauses: ClauseColumns) -> None:
         self.schema = schema
         self.vocabularies = vocabularies
         self.clauses = clauses
         self.categories = {name: self._of_category(name) for name in vocabularies.categories}
-        self.words = np.full(len(vocabularies.words), all_words)
+        self.words = np.zeros(len(vocabularies.words), np.bool_)
         self.words[clauses.word] = True
 
     def _of_category(self, name: str) -> NDArray[np.bool_]:

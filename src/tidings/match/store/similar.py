@@ -121,7 +121,8 @@ class Similar:
     def parts(self) -> tuple[Part, ...]:
         """Everything in parts, what is new too."""
         if self._fresh:
-            if not self.generation or self._changes > max(RENEW, len(self._live) // 2):
+            # One that counted nothing, because no clause could ever match, weighs nothing.
+            if not self._clauses or self._changes > max(RENEW, len(self._live) // 2):
                 self._begin_generation()
             else:
                 self._index_fresh()
@@ -160,9 +161,13 @@ class Similar:
         seen = self._frequency[code] if 0 <= code < len(self._frequency) else 0
         return float(idf(np.array([seen]), self._clauses)[0])
 
-    def use(self, vocabularies: Vocabularies) -> None:
-        """Go on with these: the words, if there has been a generation, have the codes they had."""
-        assert not self.generation or vocabularies.words is self._vocabularies.words
+    def use(self, vocabularies: Vocabularies, used: NDArray[np.bool_]) -> None:
+        """Go on in these codes, of the words that were `used`: they weigh what they weighed, and everybody is indexed anew."""
+        if self.generation and vocabularies.words is not self._vocabularies.words:
+            frequency = np.zeros(len(used), np.int64)
+            frequency[: len(self._frequency)] = self._frequency[: len(used)]
+            self._frequency = frequency[used]
+            self._parts, self._place, self._fresh = (), {}, dict(self._live)
         self._vocabularies = vocabularies
 
     def stats(self) -> dict[str, Any]:

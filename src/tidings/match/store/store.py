@@ -239,7 +239,7 @@ class Store:
             self.pack()
             before = self.snapshot
         rows = live_rows(before.segments, before.seq)
-        used = Used(self.schema, self.vocabularies, NO_CLAUSES if rows is None else rows.clauses, self.similar.generation > 0)
+        used = Used(self.schema, self.vocabularies, NO_CLAUSES if rows is None else rows.clauses)
         vocabularies, built = used.vocabulary(), list[LiveSegment]()
         self.statistics.recode(used.words)
         if rows is not None:
@@ -249,7 +249,7 @@ class Store:
             assert self.snapshot is before, "changes wait"
             self.vocabularies = vocabularies
             self.memtable = Memtable(self.schema, vocabularies)
-            self.similar.use(vocabularies)
+            self.similar.use(vocabularies, used.words)
             self._single = SingleEvent(self.schema, vocabularies)
             self.mostly_unused = False
             self._now_packed(tuple(built), before.seq)
@@ -266,7 +266,7 @@ class Store:
             merged.append(LiveSegment(Segment.build(self.schema, rows, self.statistics, before.seq), self.vocabularies))
         if whole:
             clauses = NO_CLAUSES if rows is None else rows.clauses
-            self.mostly_unused = Used(self.schema, self.vocabularies, clauses, self.similar.generation > 0).few
+            self.mostly_unused = Used(self.schema, self.vocabularies, clauses).few
         with self.lock:
             for live in inputs:
                 if len(lived := live.live(before.seq)):

@@ -266,7 +266,7 @@ def _read_filter(schema: Schema, filter: object) -> tuple[str | None, tuple[Clau
 def _written(filter: Mapping[str, Any]) -> str:
     """The JSON that a dict is kept as; by its length it is measured, as texts are."""
     try:
-        source = json.dumps(dict(filter), check_circular=False)
+        source = json.dumps(dict(filter), check_circular=False, allow_nan=not limited())
     except RecursionError:
         too_deep()
     except (TypeError, ValueError) as error:

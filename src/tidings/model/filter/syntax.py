@@ -255,5 +255,8 @@ def too_deep() -> NoReturn:
     raise FilterError(f"the filter nests too deep: at most {DEPTH_LIMIT} levels are accepted")
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise FilterError(f"the filter holds {name}: a finite number is accepted")
+def _refuse_constant(name: str) -> float:
+    """Infinities and NaN, which earlier releases took in dicts."""
+    if limited():
+        raise FilterError(f"the filter holds {name}: a finite number is accepted")
+    return float(name)
