@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import workloads
-from benchmarks.spark import CORES, Cost, cost_of
+from benchmarks.spark import CORES, Cost, cost_of, least
 from experiments.report import provenance
 from tests.durable.lake.s3_server import S3Server
 from tidings.durable.snapshots import snapshots_at
@@ -37,8 +37,11 @@ from tidings.spark import build, follow, match, notify, session
 SIZE = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000
 PARTS = int(sys.argv[2]) if len(sys.argv) > 2 else 16
 SLICE = 500_000
-EVENTS, NOTIFIED, SAMPLE = 100_000, 20_000, 40
+EVENTS, NOTIFIED, SAMPLE = 100_000, 10_000, 40
 CHANGED = 10_000
+ONE_TOPIC = 2_000_000
+"""Up to so many the same is measured on one topic, too."""
+REPEATS = 3
 RANKED = 10
 """One subscription in so many has k and a window."""
 URL = "s3a://bucket/topic"
@@ -160,8 +163,10 @@ def bench(spark: SparkSession, server: S3Server, folder: Path) -> dict[str, Any]
     frame = match(spark.createDataFrame(load.events), URL)
     noop = frame.write.format("noop").mode("overwrite")
     cold = cost_of(lambda: noop.save())
-    warm = min((cost_of(lambda: noop.save()) for _ in range(3)), key=lambda cost: cost.cpu)
+    warm = least(lambda: noop.save(), REPEATS)
     result["match"] = {"events": EVENTS, "first": shown(cold), "warm": shown(warm), "cpu_us_per_event": warm.cpu / EVENTS * 1e6}
+    if SIZE <= ONE_TOPIC:
+        result["match"] |= beside_one_topic(spark, load, folder, warm)
     sample = sampled(load.events, frame)
     asked = spark.createDataFrame(sample)
     want = brute(sample, files, None)
@@ -184,6 +189,15 @@ def bench(spark: SparkSession, server: S3Server, folder: Path) -> dict[str, Any]
     result["notify"] = notified(spark, load.events.slice(0, NOTIFIED), folder)
     result["equal_to_brute_force"] |= {"told": told_equals(spark, sample, files, change)}
     return result
+
+
+def beside_one_topic(spark: SparkSession, load: workloads.Workload, folder: Path, parts: Cost) -> dict[str, float]:
+    """The same events on the same subscriptions in one folder, in the same run."""
+    build(folder / "subscriptions", folder / "whole", "places", load.schema)
+    noop = match(spark.createDataFrame(load.events), folder / "whole").write.format("noop").mode("overwrite")
+    noop.save()
+    whole = least(lambda: noop.save(), REPEATS)
+    return {"one_topic_cpu_us_per_event": whole.cpu / EVENTS * 1e6, "times_one_topic": parts.cpu / whole.cpu}
 
 
 def notified(spark: SparkSession, events: pa.Table, folder: Path) -> dict[str, Any]:
@@ -217,7 +231,8 @@ def main() -> None:
         try:
             memory = {"spark.driver.memory": "6g", "spark.local.dir": f"{root}/local", "spark.sql.shuffle.partitions": str(CORES)}
             spark = session("tidings-lake", f"local[{CORES}]", memory)
-            result = {**provenance(), **bench(spark, server, Path(root))}
+            options = os.environ.get("JDK_JAVA_OPTIONS", "")
+            result = {**provenance(), "java_options": options, "load": os.getloadavg()[0], **bench(spark, server, Path(root))}
             spark.stop()
         finally:
             server.stop()
