@@ -5,6 +5,7 @@ The screenshots stay in the test run's folder (`pytest --basetemp` says where).
 
 from __future__ import annotations
 
+import html
 import io
 import shutil
 import subprocess
@@ -35,7 +36,11 @@ FLAGS = [
     "--virtual-time-budget=2000",
 ]
 DARK = ("--force-dark-mode", "--blink-settings=preferredColorScheme=0")
-WIDTH = "<script>document.documentElement.dataset.width = document.documentElement.scrollWidth</script>"
+FRAME = """<!doctype html><iframe id="frame" width="{width}" height="5000" frameborder="0" srcdoc="{page}"></iframe><script>
+const frame = document.getElementById("frame"), read = () => frame.contentDocument.documentElement.scrollWidth;
+frame.onload = () => {{ document.documentElement.dataset.width = read(); }};
+</script>"""
+"""A page in a frame of its own width: a window is never narrower than 500."""
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +79,7 @@ def test_the_page_fits_and_follows_the_colours_asked_for(page, tmp_path, width, 
     assert (pixels[2, 2, :3].mean() < 0.3) == dark, "the ground"
     assert len(np.unique(pixels[:, :, :3].reshape(-1, 3), axis=0)) > 50, "something is drawn"
     measured = tmp_path / "measured.html"
-    measured.write_text(page.read_text().replace("</body>", f"{WIDTH}</body>"))
+    measured.write_text(FRAME.format(width=width, page=html.escape(page.read_text())))
     shown = browse(tmp_path, width, dark, "--dump-dom", measured)
     assert f'data-width="{width}"' in shown, "nothing sticks out to the right"
 
