@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tidings.serve.run.server import listening, server_of
+from tidings.serve.service import Service
 from tidings.serve.settings import Settings
 
 DEALS = {
@@ -29,7 +30,14 @@ DEALS = {
 
 @contextmanager
 def serving(settings: Settings) -> Iterator[httpx.Client]:
-    """A service in a thread of this process, on a free port of loopback, and a client of it."""
+    """A client of a service in a thread of this process, on a free port of loopback."""
+    with hosted(settings) as (client, _):
+        yield client
+
+
+@contextmanager
+def hosted(settings: Settings) -> Iterator[tuple[httpx.Client, Service]]:
+    """The client, and the service itself for who looks inside."""
     sock = listening("127.0.0.1", 0)
     server = server_of(settings)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
@@ -38,7 +46,7 @@ def serving(settings: Settings) -> Iterator[httpx.Client]:
         with httpx.Client(base_url=f"http://127.0.0.1:{sock.getsockname()[1]}", timeout=60) as client:
             while client.get("/readyz").status_code != 200:
                 time.sleep(0.02)
-            yield client
+            yield client, server.service
     finally:
         server.should_exit = True
         thread.join()

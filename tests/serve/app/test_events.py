@@ -119,3 +119,11 @@ def test_time_passes_when_it_is_said(client):
     client.post("/topics/slow/events?time=2", json={"id": "cheap", "price": 1})
     notes = client.post("/topics/slow/advance?time=11.5").json()["notifications"]
     assert [(note["event"], note["why"]) for note in notes] == [("cheap", "promoted")]
+
+
+def test_what_a_subscription_would_have_told(deals):
+    deals.post(AT, json=[{"id": f"e{n}", "price": n} for n in range(10)])
+    found = deals.post("/topics/deals/preview?first=2", json={"filter": "price < 4"}).json()
+    assert (found["events"], found["told"], [note["event"] for note in found["first"]]) == (10, 4, ["e0", "e1"])
+    assert deals.post("/topics/deals/preview", json={"filter": "oops"}).status_code == 422
+    assert deals.post("/topics/deals/preview", json={"colour": 1}).status_code == 422

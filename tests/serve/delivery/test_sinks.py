@@ -217,6 +217,7 @@ def test_a_sink_goes_on_after_a_restart(tmp_path):
     ("asked", "sentence"),
     [
         ({"kind": "pigeon"}, "kind is 'pigeon'"),
+        ({"kind": ["webhook"]}, "kind is ['webhook']"),
         ({"kind": "webhook"}, "url is None"),
         ({"kind": "webhook", "url": "file:///etc/passwd"}, "url is"),
         ({"kind": "webhook", "url": "http://a b/"}, "url is"),

@@ -89,7 +89,7 @@ class Sink:
 def read_target(said: dict[str, Any], selection: Selection) -> Target:
     fields = dict(said)
     kind = fields.pop("kind", None)
-    if kind not in NEEDS:
+    if not isinstance(kind, str) or kind not in NEEDS:
         raise Unacceptable(f"kind is {shown(kind)}: {', '.join(NEEDS)} are accepted")
     accepted = [*NEEDS[kind], "batch", "give_up", *(["headers"] if "url" in NEEDS[kind] else [])]
     for name in fields:

@@ -14,6 +14,7 @@ from tidings.serve.access.keys import Keys
 from tidings.serve.app.factory import make_app
 from tidings.serve.app.watching import log_to_stderr
 from tidings.serve.hosting.ledger import Ledger
+from tidings.serve.service import Service
 from tidings.serve.settings import Settings
 
 GRACE = 30
@@ -47,11 +48,16 @@ class Server(uvicorn.Server):
         orphaned = self.parent is not None and os.getppid() != self.parent
         return await super().on_tick(counter) or orphaned
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+    @property
+    def service(self) -> Service:
         app = self.config.loaded_app
         while not isinstance(app, FastAPI):
             app = app.app
-        app.state.service.end_streams()
+        service: Service = app.state.service
+        return service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.service.end_streams()
         await super().shutdown(sockets)
 
 
