@@ -109,4 +109,5 @@ class Committed:
             topic.recover()
             return
         topic.half_done = False
-        topic.journal.done(self._acts, wall_clock.perf_counter() - self._began, topic.publisher)
+        if self._acts:
+            topic.journal.done(self._acts, wall_clock.perf_counter() - self._began, topic.publisher)

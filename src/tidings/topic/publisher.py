@@ -93,6 +93,10 @@ class Publisher:
 
         return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, known, s.expires), time)
 
+    def knows(self, id: str) -> bool:
+        """Whether there is anything of this subscription's here that a change of it may concern."""
+        return self.boards is not None or id in self._expires or id in self.windows or id in self.near
+
     def register(self, subscription: Subscription, time: int, replay: bool) -> list[Notification]:
         """Begin, or begin anew; `replay` tells of the live events. A keyed topic's list is told anyway."""
         self.deactivate(subscription.id)

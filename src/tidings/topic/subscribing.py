@@ -87,9 +87,10 @@ class Subscribing(Changing):
         >>> deals.subscription("ann").filter
         'price < 5'
         """
-        ranking = {"score": score, "weights": weights, "similarity": similarity, "k": k, "window": window, "by": by}
-        rest = {"error": error, "expires": expires, "owner": owner, "tags": tags, "within": within}
-        return self.take({"id": id, "filter": filter, **ranking, **rest}, replay=replay, bodies=bodies, time=time)
+        given: dict[str, Any] = {"score": score, "weights": weights, "similarity": similarity, "k": k, "window": window, "by": by}
+        given |= {"error": error, "expires": expires, "owner": owner, "tags": tags, "within": within}
+        fields = {name: value for name, value in given.items() if value is not None}
+        return self.take({"id": id, "filter": filter, **fields}, replay=replay, bodies=bodies, time=time)
 
     def take(
         self, source: Mapping[str, Any], *, replay: bool = False, bodies: bool = False, time: Any = None
@@ -102,7 +103,9 @@ class Subscribing(Changing):
             subscription = self._replayed(subscription) if replay else subscription
             seq = self.store.next_seq
             with Committed(self, [subscription.id]) as change:
-                notes = change.watch(lambda publisher: publisher.register(subscription, now, replay))
+                notes: list[Notification] = []
+                if replay or subscription.by is not None or self.publisher.knows(subscription.id):
+                    notes = change.watch(lambda publisher: publisher.register(subscription, now, replay))
                 if bodies:
                     notes = [*with_bodies(self.schema, self.key, notes, None, self.publisher.events)]
                 self.journal.put(seq, subscription, notes, self.publisher)
@@ -181,7 +184,8 @@ class Subscribing(Changing):
             with Committed(self, [id]) as change:
                 self.journal.removed(seq, [id])
                 self.store.remove(seq, [id])
-                change.watch(lambda publisher: publisher.register_many([id], [], 0))
+                if self.publisher.knows(id):
+                    change.watch(lambda publisher: publisher.register_many([id], [], 0))
 
     def unsubscribe_many(self, ids: Sequence[str]) -> int:
         """Remove those of `ids` that are there, as one change; how many they were."""
@@ -234,13 +238,17 @@ class Subscribing(Changing):
         return len(self.store)
 
     def _replace(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
-        if after.is_ranked and (after.since is None or not same_window(before, after)):
+        keeps = same_window(before, after)
+        if after.is_ranked and (after.since is None or not keeps):
             after = replace(after, since=now)
+            keeps = same_window(before, after)
         if after.by is not None:
             relevance_of(self.schema, after.by)
         seq = self.store.next_seq
         with Committed(self, [after.id]) as change:
-            notes = change.watch(lambda publisher: publisher.change(before, after, now))
-            self.journal.put(seq, after, notes, self.publisher, same_window=same_window(before, after))
+            notes: list[Notification] = []
+            if not keeps or self.publisher.knows(after.id):
+                notes = change.watch(lambda publisher: publisher.change(before, after, now))
+            self.journal.put(seq, after, notes, self.publisher, same_window=keeps)
             self.store.put(seq, [after])
         return notes

@@ -85,9 +85,12 @@ class WordBlocks(PackedClauses):
         first, word = self._by_slot
         return word[first.searchsorted(slots.astype(np.int32), "right") - 1] if len(word) else word
 
+    def posted_at(self, slot: int) -> int:
+        return int(self.posted(np.array([slot]))[0])
+
     def reached(self, events: EventColumns, row: int, slot: int) -> bool:
         """It has the word of the slot's list, and touches the box round its block if the list is long."""
-        if self.posted(np.array([slot]))[0] not in events.word[events.word_start[row] : events.word_start[row + 1]]:
+        if self.posted_at(slot) not in events.word[events.word_start[row] : events.word_start[row + 1]]:
             return False
         first, _ = self._by_slot
         at = first.searchsorted(np.int32(slot), "right")

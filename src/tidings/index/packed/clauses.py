@@ -54,11 +54,15 @@ class PackedClauses:
         """The word that each slot's record leaves out, because the slot is found by it; NONE: none."""
         return np.full(len(slots), NONE, np.int32)
 
+    def posted_at(self, slot: int) -> int:
+        """The same of one slot."""
+        return NONE
+
     def columns(self) -> tuple[Int32, ClauseColumns]:
         return unpack(self.packed, self.posted(np.arange(len(self))), self.residue)
 
     def clause(self, slot: int) -> Parts:
-        return unpack_one(self.packed, slot, int(self.posted(np.array([slot]))[0]))
+        return unpack_one(self.packed, slot, self.posted_at(slot))
 
     def only_range(self) -> int | None:
         worded = (self.posted(np.arange(len(self))) != NONE).any()

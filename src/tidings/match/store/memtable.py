@@ -126,7 +126,8 @@ class Memtable:
         for row, clause in enumerate(subscription.clauses, first):
             self._write(row, clause)
             self.columns.first[row] = first
-            self.columns.flags[row] |= near
+            if near:
+                self.columns.flags[row] |= near
         # A reader takes the length of `owner` for the number of rows: these come last.
         self.clause += subscription.clauses
         self.owner += [subscription] * len(subscription.clauses)
@@ -152,9 +153,11 @@ class Memtable:
             self._narrow(row, dimension[name], -np.inf, np.inf)
         for name in clause.nulls:
             self._narrow(row, dimension[name], np.inf, -np.inf, absent=True)
+        more = bool(clause.words or clause.residue or clause.without)
         for name, strings in clause.within.items():
             codes = [self.vocabularies.categories[name].code(string) for string in strings]
             self._narrow(row, dimension[name], min(codes), max(codes))
+            more = more or len(codes) > 1
         for name in clause.without:
             self._narrow(row, dimension[name], -np.inf, np.inf)
         if clause.box is not None:
@@ -163,7 +166,7 @@ class Memtable:
         if clause.words:
             columns.need[row] = signature(self.vocabularies.words.codes(clause.words))
             self._ask(WORDS)
-        if clause.words or clause.residue or clause.without or any(len(strings) > 1 for strings in clause.within.values()):
+        if more:
             columns.flags[row] = MORE
 
     def _narrow(self, row: int, dim: int, low: float, high: float, absent: bool = False) -> None:

@@ -123,6 +123,8 @@ class Clause:
     @property
     def price(self) -> int:
         """What the clause may cost to keep and to check, about the values that it names."""
+        if not (self.within or self.without or self.residue):
+            return 1 + len(self.ranges) + len(self.words)
         sets = (self.within, self.without)
         named = sum(len(strings) for given in sets for strings in given.values())
         return 1 + len(self.ranges) + named + len(self.words) + sum(residue.price for residue in self.residue)
