@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,8 +199,9 @@ class RelaxedIndex:
 
 def is_certain(event: Alternatives) -> bool:
     """Whether every dimension has one alternative at most, which is sure."""
-    used = event.start[-1]
-    return bool(np.all(event.chance[:used] == 1.0) and np.all(np.diff(event.start) <= 1))
+    start = event.start.tolist()
+    several = any(end - first > 1 for first, end in pairwise(start))
+    return not several and all(chance == 1.0 for chance in event.chance[: start[-1]].tolist())
 
 
 def _clause_of(terms: Terms) -> Int64:

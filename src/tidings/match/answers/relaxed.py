@@ -27,7 +27,7 @@ from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.reader import Reader
 from tidings.match.store.segment import column_of
 from tidings.match.store.subscription_rows import WEIGHT
-from tidings.model.columns.arrays import EventColumns, dimensions, encode_events
+from tidings.model.columns.arrays import EventColumns, dimensions
 from tidings.model.columns.gather import gather_clauses
 from tidings.model.columns.tables import EventBatch
 from tidings.model.door.event import Event
@@ -110,6 +110,9 @@ class RelaxedSegment:
         aggregate: str,
         hidden: NDArray[np.bool_],
     ) -> Scored:
+        if not self.apart and len(ordinal) <= k:
+            order = np.lexsort((ordinal, -score))
+            return ordinal[order], score[order]
         more = []
         for number, s in self.apart:
             extra = None if hidden.size and hidden[number] else relaxed_score(self.schema, s.clauses, s.weights, values, aggregate)
@@ -187,7 +190,8 @@ def plain_row(columns: EventColumns, row: int) -> Alternatives:
 def relaxed_list(reader: Reader, event: Event, k: int | None, aggregate: str, time: int, asked: Asked | None = None) -> list[Match]:
     """The relaxed matches of one event: by id, or the k best by (score desc, id asc). `asked` is its form if it is not plain."""
     if asked is None:
-        asked = plain_row(encode_events(reader.schema, reader.vocabularies, [event.values]), 0), event.values
+        columns = reader.encoded(event.values)
+        asked = plain_event(columns.value[0].copy(), columns.box[0].copy(), columns.word), event.values
     matches = [
         Match(event.id, id, score)
         for _, segment, (ordinal, scores) in relaxed_pairs(reader, [asked], k, aggregate, time)

@@ -154,6 +154,10 @@ class Reader:
         if len(ordinal):
             found.append(_judged(source, (np.zeros(len(ordinal), np.int32), ordinal), lambda _: values, at, self.failures))
 
+    def encoded(self, values: Values) -> EventColumns:
+        """One event, in arrays of the thread's own that its next event overwrites."""
+        return self._single.encode(values)
+
     def _is_tiny(self) -> bool:
         """Whether all is asked one by one."""
         if self.similar or (self.memtable is not None and self.memtable.few is None):
