@@ -109,5 +109,4 @@ class Committed:
             topic.recover()
             return
         topic.half_done = False
-        if self._acts:
-            topic.journal.done(self._acts, wall_clock.perf_counter() - self._began, topic.publisher)
+        topic.journal.done(self._acts, wall_clock.perf_counter() - self._began, topic.publisher)
