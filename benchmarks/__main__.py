@@ -13,6 +13,7 @@ NAMES = (
     "motree",
     "rttree",
     "topkw",
+    "undo",
     "range_topk",
     "range_topk_boards",
     "spark",

@@ -21,8 +21,10 @@ what seed 17 of the kind `kills` did.
 
 What is checked each time: all that was acknowledged is there, what was not is there wholly or not at all, every answer is the
 oracle's; a damaged file that is derived is rebuilt and no answer changes, a damaged registry is refused; no input raises
-anything but an error of `tidings.errors`. `-wal` files are not damaged: SQLite takes what follows a damaged
-frame for never written.
+anything but an error of `tidings.errors`, takes more than a second of its thread's time or 100 MB, and after every few thousand
+inputs the topic is packed, opened again and compared with one in memory that was told the same. (Inputs are drawn by
+`tests/soak/drawing.py`; Hypothesis draws the same kinds in `tests/model/test_fuzz.py`, and shrinks them.) `-wal` files are not
+damaged: SQLite takes what follows a damaged frame for never written.
 """
 
 
@@ -53,8 +55,9 @@ def page(record: dict[str, Any]) -> str:
     lines += [f"| {what} | {count:,} |" for what, count in sorted(record["totals"].items())]
     lines += ["", "| kind | next seed | hours |", "|---|---:|---:|"]
     lines += [f"| {kind} | {record['seeds'][kind]} | {record['seconds'][kind] / 3600:.2f} |" for kind in sorted(record["seeds"])]
-    lines += ["", f"Failures: {len(record['failures'])}."]
+    lines += ["", f"Failures: {len(record['failures'])}, each with its cause, once it is known."]
     lines += [
-        f"- `{f['kind']}`, seed {f['seed']}, commit {f['commit']}: {f['said'].splitlines()[0][:300]}" for f in record["failures"]
+        f"- `{f['kind']}`, seed {f['seed']}, commit {f['commit']}: {f.get('cause') or f['said'].splitlines()[0][:300]}"
+        for f in record["failures"]
     ]
     return "\n".join(lines) + "\n"
