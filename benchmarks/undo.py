@@ -1,8 +1,8 @@
 """What it costs a topic in memory that a change that fails is undone: `python -m benchmarks.undo`.
 
 The same acts on a topic that remembers (`topic.undo.Remembered`) and on one whose journal remembers nothing, in one run, turn by
-turn; process CPU time, the least of REPEATS. `undoing` is one `recover()` at the end: a copy, and the acts since it again. Raw results
-go to benchmarks/results/undo.json.
+turn; process CPU time, the least of REPEATS. `undoing` is one `recover()` at the end: a copy, and the acts since it again. Raw
+results go to benchmarks/results/undo.json.
 """
 
 from __future__ import annotations
