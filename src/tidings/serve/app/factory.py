@@ -24,6 +24,7 @@ from tidings.serve.app import (
     upkeep,
 )
 from tidings.serve.app.addresses import Slashes
+from tidings.serve.app.direct import Direct
 from tidings.serve.app.documents import PROBLEMS
 from tidings.serve.app.forwarding import Forwarding
 from tidings.serve.app.watching import OfService, Watching
@@ -56,6 +57,6 @@ def make_app(settings: Settings, writer: str | None = None) -> Watching:
     app.add_middleware(Slashes)
     for routes in ROUTERS:
         app.include_router(routes.router)
-    watching = Watching(app if writer is None else Forwarding(app, writer))
+    watching = Watching(Direct(app) if writer is None else Forwarding(app, Direct(app), writer))
     app.state.exposed = watching.exposed
     return watching

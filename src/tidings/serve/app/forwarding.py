@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 import httpcore
 import orjson
 from fastapi import FastAPI
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tidings.serve.app.problems import PROBLEM
 
@@ -25,13 +25,14 @@ MINUTE = {"connect": 5.0, "read": 120.0, "write": 120.0, "pool": 60.0}
 
 
 class Forwarding:
-    def __init__(self, app: FastAPI, writer: str) -> None:
-        self.app = app
+    def __init__(self, app: FastAPI, own: ASGIApp, writer: str) -> None:
+        """`own` serves what is a reader's, of `app`."""
+        self.app, self._own = app, own
         self._pool = httpcore.AsyncConnectionPool(uds=writer, max_connections=200, keepalive_expiry=20)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or self._is_ours(scope):
-            await self.app(scope, receive, send)
+            await self._own(scope, receive, send)
         else:
             await self._forward(scope, receive, send)
 

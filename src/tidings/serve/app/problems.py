@@ -27,11 +27,11 @@ log = logging.getLogger("tidings.serve")
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(Refusal, _refused)
-    app.add_exception_handler(TidingsError, _refused)
-    app.add_exception_handler(Busy, _refused)
-    app.add_exception_handler(OSError, _refused)
-    app.add_exception_handler(sqlite3.Error, _refused)
+    app.add_exception_handler(Refusal, answered)
+    app.add_exception_handler(TidingsError, answered)
+    app.add_exception_handler(Busy, answered)
+    app.add_exception_handler(OSError, answered)
+    app.add_exception_handler(sqlite3.Error, answered)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _failed)
@@ -71,7 +71,8 @@ def _is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def answered(request: Request, error: Exception) -> Response:
+    """What became of a request that raised."""
     refusal = refusal_of(error)
     return await _failed(request, error) if refusal is None else problem(request, refusal)
 
