@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tidings"
 PAGE = ROOT / "ARCHITECTURE.md"
 BEGIN, END = "<!-- drawn: do not edit by hand -->", "<!-- end of what is drawn -->"
-BELOW = ("errors", "_jit", "compiling")
+BELOW = ("errors", "_jit", "_lazy", "compiling")
 """Everybody may use these; arrows to them would hide the others."""
 
 

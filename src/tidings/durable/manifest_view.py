@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.durable.manifest import Manifest, load_manifest, load_segment, load_vocabularies
 from tidings.match.answers.ordering import match_table
 from tidings.match.answers.relaxed import relaxed_table
@@ -26,6 +26,8 @@ from tidings.match.store.subscription_rows import RANKING
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch, events_from_arrow
 from tidings.model.values.schema import Schema
+
+pc = lazily("pyarrow.compute")
 
 
 class Place(NamedTuple):

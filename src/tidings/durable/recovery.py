@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.durable.registry import Registry
 from tidings.match.store.store import Store
 from tidings.match.store.subscription_rows import rows_of_batch
@@ -20,6 +20,8 @@ from tidings.model.door.subscription import from_record
 from tidings.model.values.limits import recovering
 from tidings.topic.live_events import NOT_KNOWN
 from tidings.topic.publisher import Publisher
+
+pc = lazily("pyarrow.compute")
 
 Marks = tuple[pa.StringArray, NDArray[np.int64]]
 """Ids that were removed or replaced, and the change that last did so."""

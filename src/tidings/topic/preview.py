@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tidings._lazy import lazily
 from tidings.errors import SubscriptionError
 from tidings.match.answers.explain import explain_pair
 from tidings.match.answers.notifications import Notifications
@@ -32,6 +32,8 @@ from tidings.model.values.schema import Place, Schema, Words
 from tidings.model.values.times import DAY
 from tidings.topic.past_events import Past, PastEvents
 from tidings.topic.publisher import Publisher
+
+pc = lazily("pyarrow.compute")
 
 FIRST = 10
 NAME = "preview"

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.durable.lake.lake import Lake
 from tidings.durable.lake.lake_manifest import LakeManifest, LakeSegment
 from tidings.durable.lake.push import LINK, link_to
@@ -29,6 +29,8 @@ from tidings.durable.registry import FORMAT, REGISTRY, Registry, put_chunk, put_
 from tidings.durable.registry_journal import chunk_body
 from tidings.errors import StorageError, StorageWarning
 from tidings.match.store.array_files import read_arrays
+
+pc = lazily("pyarrow.compute")
 
 
 def pull_lake(lake: Lake, folder: Path, number: int | None = None) -> LakeManifest:

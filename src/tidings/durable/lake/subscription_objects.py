@@ -13,16 +13,18 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.durable.recovery import gone_marks, live_rows, since_of
 from tidings.durable.registry import Registry
 from tidings.errors import StorageError
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.sorted_ids import ABSENT, Names
 from tidings.model.door.subscription import to_record
+
+pc = lazily("pyarrow.compute")
+pq = lazily("pyarrow.parquet")
 
 ORDINAL, SINCE, RECORD = "_ordinal", "_since", "_record"
 ASKED_AT_ONCE = 500

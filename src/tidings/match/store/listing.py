@@ -9,12 +9,14 @@ from itertools import islice
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.store import Store
 from tidings.model.door.subscription import Subscription
+
+pc = lazily("pyarrow.compute")
 
 
 def listed(store: Store, owner: str | None, tag: str | None, after: str | None, limit: int) -> list[Subscription]:

@@ -13,15 +13,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.model.columns.arrays import ClauseColumns, Vocabularies, encode_clauses, ragged_take
 from tidings.model.columns.gather import concat_clauses, gather_clauses
 from tidings.model.columns.rankings import Rankings
 from tidings.model.columns.tables import SubscriptionBatch
 from tidings.model.door.subscription import Subscription
 from tidings.model.values.schema import Schema
+
+pc = lazily("pyarrow.compute")
 
 RANKING = {
     "score": pa.float64(),

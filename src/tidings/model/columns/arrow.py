@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.errors import TidingsError, shown
 from tidings.model.columns.arrays import MISSING_BOX, ragged_take, rows_of, sorted_rows, starts
 from tidings.model.columns.arrow_numbers import NONE, corners_of_lists, floats, from_seconds, int64, is_text, scaled
@@ -36,6 +36,8 @@ from tidings.model.door.single_values import (
 )
 from tidings.model.values.limits import TEXT_LIMIT, limited
 from tidings.model.values.times import parse_time
+
+pc = lazily("pyarrow.compute")
 
 _CONTROL = r"[\x00-\x1f\x{7f}-\x{9f}]"
 """`limits.CONTROL` as Arrow writes it."""

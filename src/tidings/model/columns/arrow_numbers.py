@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.model.columns.arrays import starts
+
+pc = lazily("pyarrow.compute")
 
 NONE = int(np.iinfo(np.int64).min)
 """In arrays of instants, durations and counts: there is none."""

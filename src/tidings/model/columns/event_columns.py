@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.errors import EventError
 from tidings.model.columns.arrays import MISSING_BOX, EventColumns, Vocabularies, ragged_take
 from tidings.model.columns.arrow import Strings, TableReader, Tokens
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.door.event import EventReader
 from tidings.model.values.schema import Bool, Category, Date, Number, Place, Schema, Time, Words
+
+pc = lazily("pyarrow.compute")
 
 _EXACT = 2**53
 """Up to this every whole number is a float."""

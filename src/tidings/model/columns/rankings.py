@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.errors import EventError, SubscriptionError
 from tidings.model.columns.arrays import rows_of
 from tidings.model.columns.arrow import TableReader
@@ -38,6 +38,8 @@ from tidings.model.filter.linear import parse_linear
 from tidings.model.values.limits import recovering
 from tidings.model.values.schema import Schema
 from tidings.model.values.window import LARGEST, Window, parse_window
+
+pc = lazily("pyarrow.compute")
 
 FIELDS = ("score", "k", "window", "by", "expires", "owner", "tags", "similarity", "error")
 

@@ -10,12 +10,14 @@ import string
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings._lazy import lazily
 from tidings.model.columns.arrays import starts
 from tidings.model.columns.vocabulary import distinct_strings
 from tidings.model.values.text import tokenize
+
+pc = lazily("pyarrow.compute")
 
 Index = NDArray[np.int64]
 
