@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 JAVA := JAVA_HOME="$$(cat build/java-home)"
 
-.PHONY: setup java browser check test pipeline bench data papers papers-full soak bounds plain docs demo clean document
+.PHONY: setup java browser check test pipeline bench data papers papers-full soak bounds plain wheel docs demo clean document
 
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
@@ -28,6 +28,8 @@ plain: setup ; TIDINGS_KERNELS=plain $(RUN) -m pytest -q -n 2 --timeout 3600 --h
 soak: setup java ; $(JAVA) $(RUN) -m pytest -m soak --timeout 7200 && $(RUN) -m tests.soak --minutes 25
 # schemathesis over the service's OpenAPI document: minutes.
 document: setup ; $(RUN) -m pytest -q -m document tests/serve
+# A wheel that carries its kernels for a baseline CPU, and the test that it compiles nothing in an empty environment.
+wheel: setup ; $(RUN) scripts/wheel.py && $(RUN) -m pytest -q -m wheel
 docs: setup ; $(RUN) -m docs.generate
 demo: setup java ; $(JAVA) $(RUN) -m demo
 clean: ; rm -rf .venv .java build dist demo/data demo/checkpoint demo/report.html

@@ -25,6 +25,15 @@ def main() -> None:
     pip("install", "--quiet", "--requirement", "requirements.lock")
     pip("install", "--quiet", "--no-deps", "--editable", ".")
     READY.write_text(wanted)
+    warm()
+
+
+def warm() -> None:
+    """Kernels are compiled beside whatever comes next, which shares the work and needs not wait for it."""
+    print("compiling kernels in the background (once, a few minutes; 'tidings warm' shows how far it is)", flush=True)
+    command = ["nice", str(ENVIRONMENT / "bin" / "python"), "-m", "tidings", "warm"]
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.Popen(command, cwd=ROOT, start_new_session=True, **quiet)
 
 
 def fingerprint() -> str:

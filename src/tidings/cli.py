@@ -89,12 +89,13 @@ def submit(
     set: Changes = None,
     packages: Packages = None,
     folder: Annotated[Path, typer.Option(help="Where the packed environment is kept.")] = Path("build"),
+    kernels: Annotated[bool, typer.Option(help="Send compiled kernels along; the first time they are compiled here.")] = True,
 ) -> None:
     """Run a job on a cluster that has Spark and Python, but not tidings: the environment is packed and sent along."""
     need_spark()
     from tidings.spark.job.submit import submit as submit_job
 
-    raise SystemExit(submit_job(job, master, set or (), packages, folder))
+    raise SystemExit(submit_job(job, master, set or (), packages, folder, kernels))
 
 
 def need_server() -> None:

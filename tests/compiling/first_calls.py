@@ -1,16 +1,19 @@
 """The README's path in a process of its own: what is compiled here, and what would have to be.
 
-Run as `python -m tests.compiling.first_calls`; prints JSON. `compiled` counts what numba compiled in this process, `wanted` the
-kernels that were called, `functions` them and all kernels that their sources reach.
+Run as `python -m tests.compiling.first_calls`; prints JSON. `compiled` counts what numba compiled in this process, `loaded` kernels
+that a cache had, `wanted` the kernels that were called, `functions` them and all kernels that their sources reach. With `--packed`
+every call of a topic is made, packed and not.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 import sys
 from types import FunctionType
 from typing import Any
 
+import tidings
 from tidings import Category, Number, Place, Topic, Words
 
 OFFER = {"id": "e1", "price": 3200, "brand": "Huawei", "place": (121.44, 36.16), "about": "P30 128GB"}
@@ -42,21 +45,33 @@ def reached(kernel: Any, seen: set[FunctionType]) -> None:
                 reached(other, seen)
 
 
+def loaded() -> int:
+    """Kernels of which this process has code that it did not compile."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("tidings.")]
+    kernels = {value for module in modules for value in vars(module).values() if type(value).__name__ == "Kernel"}
+    made = [kernel._dispatcher for kernel in kernels if kernel._dispatcher is not None]
+    return sum(len(dispatcher.stats.cache_hits) for dispatcher in made)
+
+
 def main() -> None:
     numba_at_import = "numba" in sys.modules
     from numba.core import event
 
     from tidings.compiling import dispatching
+    from tidings.warm import rehearsal
 
     with event.install_recorder("numba:compile") as recorder:
         readme()
+        for act in rehearsal.ACTS if "--packed" in sys.argv else ():
+            act()
     with dispatching.rehearsing() as wanted:
         readme()
     functions: set[FunctionType] = set()
     for one in wanted:
         reached(getattr(sys.modules[one.module], one.name), functions)
-    counts = {"compiled": len(recorder.buffer), "wanted": len(wanted), "functions": len(functions)}
-    print(json.dumps({**counts, "numba_at_import": numba_at_import}))
+    counts = {"compiled": len(recorder.buffer), "wanted": len(wanted), "functions": len(functions), "loaded": loaded()}
+    where = {"tidings": tidings.__file__, "python": platform.python_version()}
+    print(json.dumps({**counts, **where, "numba_at_import": numba_at_import}))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ START = 1_800_000_000
 def rehearse() -> list[Wanted]:
     """What all acts want, each once."""
     with dispatching.rehearsing() as wanted:
-        for act in (event_topic, ideal_points, similar, ranges_alone, keyed_topic, kept_topic):
+        for act in ACTS:
             act()
     return sorted(wanted, key=lambda one: (one.module, one.name))
 
@@ -209,3 +209,6 @@ def kept_topic() -> None:
             topic.flush()
             topic.match_batch(table(range(3)))
             topic.close()
+
+
+ACTS = (event_topic, ideal_points, similar, ranges_alone, keyed_topic, kept_topic)

@@ -53,7 +53,7 @@ def test_a_job_is_submitted_with_its_environment(tmp_path):
     with cluster(tmp_path, workers=2, environment=bare) as spark:
         program = [sys.executable, "-c", "from tidings.cli import main; main()", "submit", str(tmp_path / "job.toml")]
         driver = {**bare, "PYTHONPATH": str(Path("src").absolute()), "SPARK_LOCAL_IP": "127.0.0.1"}
-        command = [*program, "--master", spark.master, "--folder", str(tmp_path / "build")]
+        command = [*program, "--master", spark.master, "--folder", str(tmp_path / "build"), "--no-kernels"]
         done = subprocess.run(command, env=driver, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert rows_of(pa.concat_tables([pq.read_table(path) for path in (tmp_path / "sink").glob("*.parquet")])) == want

@@ -2,9 +2,9 @@
 
 The environment is an archive of tidings and everything it needs beside PySpark, taken from the files of this installation and named
 by a hash of their names and versions, so it is packed once. Spark unpacks it beside each executor (`--archives`), which finds it by
-PYTHONPATH; kernels are compiled once a machine, into a folder named by the same hash, since an application's own folder does not
-outlive it. The workers' `python3` must be of this Python's minor version, and the topic's folder must be one that they see under
-the same path.
+PYTHONPATH. It carries the kernels, compiled for a baseline CPU, which executors of this Python's version read; others compile them
+once a machine, into a folder named by the same hash, since an application's own folder does not outlive it. The workers' `python3`
+must be of this Python's minor version, and the topic's folder must be one that they see under the same path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from pathlib import Path
 import pyspark
 
 import tidings
+from tidings.compiling.content_cache import CARRIED
 from tidings.errors import StorageError
+from tidings.warm.warming import carry
 
 LEFT_TO_SPARK = {"pyspark", "py4j"}
 ENVIRONMENT = "environment"
@@ -46,19 +48,24 @@ def command(job: Path, master: str, changes: Sequence[str], packages: str | None
     return [str(home / "bin" / "spark-submit"), "--master", master, *archives, *options, str(program), str(job), master, *sets]
 
 
-def submit(job: Path, master: str, changes: Sequence[str], packages: str | None, folder: Path) -> int:
-    """Pack the environment, submit the job, and wait for its end; the exit status."""
-    return subprocess.run(command(job, master, changes, packages, pack(folder)), check=False).returncode
+def submit(job: Path, master: str, changes: Sequence[str], packages: str | None, folder: Path, kernels: bool) -> int:
+    """Pack the environment, with compiled kernels if they are wanted, submit the job, and wait for its end; the exit status."""
+    carried = folder / "carried" if kernels else None
+    if carried is not None:
+        carry(carried)
+    return subprocess.run(command(job, master, changes, packages, pack(folder, carried)), check=False).returncode
 
 
-def pack(folder: Path) -> Path:
-    """The archive of this installation's tidings and what it needs, made if there is none of these versions."""
+def pack(folder: Path, carried: Path | None = None) -> Path:
+    """The archive of this installation's tidings and what it needs, made if there is none of these versions and kernels."""
     needed = closure("tidings")
     root = Path(tidings.__file__).parent
     sources = sorted(path for path in root.rglob("*.py"))
     digest = hashlib.sha256("".join(f"{d.name}{d.version}" for d in needed).encode())
     for path in sources:
         digest.update(path.read_bytes())
+    kernels = sorted(path for path in carried.rglob("*.nb?")) if carried is not None else []
+    digest.update("".join(path.name for path in kernels).encode())
     archive = folder / f"tidings-{digest.hexdigest()[:16]}.tar.gz"
     if not archive.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,6 +73,8 @@ def pack(folder: Path) -> Path:
         with tarfile.open(partial, "w:gz", compresslevel=1) as tar:
             for path in sources:
                 tar.add(path, f"tidings/{path.relative_to(root)}")
+            for path in kernels:
+                tar.add(path, f"tidings/{CARRIED.relative_to(root)}/{path.relative_to(carried or path)}")
             for distribution in needed:
                 add_files(tar, distribution)
         partial.rename(archive)
