@@ -41,6 +41,7 @@ REPEATS = 5
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="make demo, make test and a restarted run, too: half an hour")
+    parser.add_argument("--cold", action="store_true", help="only the rows before the cache is filled")
     parser.add_argument("--child", choices=("readme", "docs"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -49,11 +50,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "tidings"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-        rows = measured(clone, Path(folder)) | (whole(clone, Path(folder)) if options.full else {})
+        rows = measured(clone, Path(folder), options.cold) | (whole(clone, Path(folder)) if options.full else {})
     RESULT.write_text(json.dumps({**provenance(), "load": os.getloadavg(), "rows": rows}, indent=1) + "\n")
 
 
-def measured(clone: Path, folder: Path) -> dict[str, Any]:
+def measured(clone: Path, folder: Path, cold: bool) -> dict[str, Any]:
     settings = {
         **{name: value for name, value in os.environ.items() if name not in ("TIDINGS_KERNELS", "PYTHONDONTWRITEBYTECODE")},
         "PYTHONPATH": f"{clone / 'src'}{os.pathsep}{clone}",
@@ -71,9 +72,10 @@ def measured(clone: Path, folder: Path) -> dict[str, Any]:
     row("import", "-c", "import tidings", repeats=REPEATS)
     row("readme", "-m", "benchmarks.first_minute", "--child", "readme", fresh=True)
     row("docs", "-m", "benchmarks.first_minute", "--child", "docs", fresh=True)
-    row("warm", "-m", "tidings", "warm")
-    row("readme, warm", "-m", "benchmarks.first_minute", "--child", "readme", repeats=REPEATS)
-    row("docs, warm", "-m", "benchmarks.first_minute", "--child", "docs")
+    if not cold:
+        row("warm", "-m", "tidings", "warm")
+        row("readme, warm", "-m", "benchmarks.first_minute", "--child", "readme", repeats=REPEATS)
+        row("docs, warm", "-m", "benchmarks.first_minute", "--child", "docs")
     return rows
 
 

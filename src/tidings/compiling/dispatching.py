@@ -21,8 +21,8 @@ from tidings.compiling.content_cache import ContentCache, filling
 from tidings.compiling.kernel import Instruction, Kernel
 from tidings.compiling.plain import Twins
 
-SMALL = 1 << 17
-"""Elements of all arrays of a call for which plain Python may answer."""
+SMALL = 1 << 19
+"""Elements of all arrays of a call for which plain Python may answer; scratch counts, of which similarity has 200,000."""
 LOOK_AGAIN = 0.2
 """Seconds between two looks whether the cache has by now what a call wants."""
 PATIENCE = 300.0
