@@ -9,7 +9,7 @@ import pytest
 
 import tidings as td
 from tests.oracle.topic import TopicOracle
-from tidings.match.store.reader import EventList
+from tidings.match.store.reader import Encoded
 from tidings.model.door.event import read_event
 from tidings.topic.ranked_matches import parted
 
@@ -84,7 +84,8 @@ def test_publishing_parts_those_with_a_ranking_from_those_without():
     for act in (lambda: None, topic.flush):
         act()
         events = [read_event(SCHEMA, event) for event in EVENTS]
-        plain, ranked = parted(topic.store.reader().match(EventList(SCHEMA, events), at=0))
+        asked = Encoded(topic.encode(events), lambda row, events=events: events[row].values)
+        plain, ranked = parted(topic.store.reader().match(asked, at=0))
         assert named(plain) == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
         assert named(ranked) == [(0, "ranked"), (1, "ranked")]
 

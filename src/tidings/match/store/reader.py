@@ -12,7 +12,7 @@ score. `answers.ordering` puts the hits in order.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,8 +27,7 @@ from tidings.match.store.memtable_reader import MemtableReader
 from tidings.match.store.ranked_paths import Question, best_pairs
 from tidings.match.store.similar import Part, Similar
 from tidings.match.store.sorted_ids import ABSENT
-from tidings.model.columns.arrays import EventColumns, EventEncoder, Vocabularies, encode_events
-from tidings.model.door.event import Event
+from tidings.model.columns.arrays import EventColumns, EventEncoder, Vocabularies
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Schema
@@ -62,23 +61,6 @@ class Encoded:
 
     def encoded(self, vocabularies: Vocabularies) -> EventColumns:
         return self.columns
-
-
-@dataclass(frozen=True, slots=True)
-class EventList:
-    """Events that are objects."""
-
-    schema: Schema
-    events: Sequence[Event]
-
-    def __len__(self) -> int:
-        return len(self.events)
-
-    def encoded(self, vocabularies: Vocabularies) -> EventColumns:
-        return encode_events(self.schema, vocabularies, [event.values for event in self.events])
-
-    def values(self, row: int) -> Values:
-        return self.events[row].values
 
 
 class SingleEvent(threading.local):
