@@ -123,7 +123,7 @@ def test_time_passes_when_it_is_said(client):
 
 def test_what_a_subscription_would_have_told(deals):
     deals.post(AT, json=[{"id": f"e{n}", "price": n} for n in range(10)])
-    found = deals.post("/topics/deals/preview?first=2", json={"filter": "price < 4"}).json()
+    found = deals.post("/topics/deals/preview", json={"filter": "price < 4", "first": 2}).json()
     assert (found["events"], found["told"], [note["event"] for note in found["first"]]) == (10, 4, ["e0", "e1"])
     assert deals.post("/topics/deals/preview", json={"filter": "oops"}).status_code == 422
     assert deals.post("/topics/deals/preview", json={"colour": 1}).status_code == 422

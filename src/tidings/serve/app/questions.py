@@ -13,9 +13,9 @@ from tidings.errors import shown
 from tidings.match.answers.vague_events import match_rows
 from tidings.serve.access.callers import OWNER, READ
 from tidings.serve.app.answers import ARROW, JSON, json_answer, match_json, rows_answer
-from tidings.serve.app.bodies import EVENT_FORMS, SMALL, body_of, events_of, form_of, object_of, table_of
+from tidings.serve.app.bodies import EVENT_FORMS, SMALL, body_of, events_of, form_of, table_of
 from tidings.serve.app.documents import TIME, body, gives, parameters
-from tidings.serve.app.requests import bytes_of, caller_of, flag, instant, service_of, text, topic_of, whole
+from tidings.serve.app.requests import bytes_of, caller_of, flag, instant, text, topic_of, whole
 from tidings.serve.refusals import TooLarge, Unacceptable
 
 router = APIRouter(tags=["questions"])
@@ -61,37 +61,6 @@ async def match(topic: str, request: Request) -> Response:
     if isinstance(found, list):
         return rows_answer(request, "matches", map(match_json, found), match_rows(found))
     return rows_answer(request, "matches", found.to_pylist(), found)
-
-
-PREVIEWED = ("filter", "score", "k", "window", "by", "error", "within")
-
-
-@router.post(
-    "/topics/{topic}/preview",
-    responses=gives("How many it would have told, by day, and the first of them with the reason of each."),
-    openapi_extra={
-        "parameters": parameters(
-            over=("text", "How far back, as '7 days'; 'ever' for all."), first=("whole", "How many are given, up to 100."), **TIME
-        )
-    }
-    | body(JSON, schema={"type": "object", "additionalProperties": False, "properties": {name: {} for name in PREVIEWED}}),
-    summary="What such a subscription would have told of the live events",
-)
-async def preview(topic: str, request: Request) -> Response:
-    caller = caller_of(request, READ, OWNER)
-    hosted, service = topic_of(request), service_of(request)
-    content = await object_of(request, bytes_of(request, caller))
-    for name in content:
-        if name not in PREVIEWED:
-            raise Unacceptable(f"field {shown(name)} is unknown: a preview has {', '.join(PREVIEWED)}")
-    over, at, first = text(request, "over") or "7 days", instant(request), whole(request, "first", 10, 0, 100)
-
-    def answer() -> dict[str, Any]:
-        service.door.price(hosted, caller, content, new=False)
-        found = hosted.topic.preview(**content, over=None if over == "ever" else over, first=first, time=at)
-        return found.to_dict()
-
-    return json_answer(await hosted.ask(answer))
 
 
 @router.post(
