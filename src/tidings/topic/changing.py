@@ -13,12 +13,14 @@ import time as wall_clock
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from tidings.errors import EventError, shown
 from tidings.match.answers.results import Notification
 from tidings.match.store.event_statistics import Statistics
 from tidings.match.store.hits import LONG_AGO
 from tidings.match.store.housekeeping import Housekeeping
 from tidings.match.store.store import Ids, Store
 from tidings.model.columns.arrays import Vocabularies
+from tidings.model.columns.incoming import IGNORE, RAISE, must_be_known
 from tidings.model.door.event import EventReader
 from tidings.model.door.single_values import read_time
 from tidings.model.filter.clause import Values
@@ -36,6 +38,7 @@ class Changing:
         self.schema = schema if isinstance(schema, Schema) else Schema(schema)
         self.key = key
         self._read = EventReader(self.schema, key)
+        self._readers: dict[tuple[str | None, str], EventReader] = {}
         self.statistics = Statistics()
         self.half_done = False
         self._writing = threading.RLock()
@@ -69,6 +72,17 @@ class Changing:
         """After a change that failed: windows, boards and live events as they were at the last commit."""
         self.publisher = self.journal.restored(self.new_publisher, self.store)
         self.half_done = False
+
+    def reader_of(self, id: str | None, on_unknown: str) -> EventReader:
+        """What reads events whose id is field `id`, and that may have fields nobody knows."""
+        if id is None and on_unknown == RAISE:
+            return self._read
+        must_be_known(on_unknown, EventError)
+        if id is not None and not isinstance(id, str):
+            raise EventError(f"id is {shown(id)}: the name of a field is accepted")
+        if (id, on_unknown) not in self._readers:
+            self._readers[id, on_unknown] = EventReader(self.schema, self.key, id, on_unknown == IGNORE)
+        return self._readers[id, on_unknown]
 
     @staticmethod
     def _at(time: Any) -> int:

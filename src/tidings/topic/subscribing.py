@@ -16,7 +16,8 @@ from tidings.match.answers.results import Notification
 from tidings.match.store import listing
 from tidings.match.store.segment import near_rows
 from tidings.match.store.subscription_rows import rows_of_batch
-from tidings.model.columns.tables import subscription_at, subscriptions_from_arrow
+from tidings.model.columns.incoming import RAISE, must_be_known, shaped
+from tidings.model.columns.tables import plain_table, subscription_at, subscription_columns, subscriptions_from_arrow
 from tidings.model.door.by import listed
 from tidings.model.door.single_values import read_id, read_name
 from tidings.model.door.subscription import Subscription, known_id, make_subscription, read_k
@@ -119,9 +120,18 @@ class Subscribing(Changing):
         assert subscription.by is not None
         return replace(subscription, by=listed(subscription.by))
 
-    def subscribe_many(self, table: pa.Table, *, on_error: str = "raise", time: Any = None) -> int:
-        """Register the rows of a table (columnar form or a `filter` column); how many were taken."""
+    def subscribe_many(
+        self, table: Any, *, on_error: str = "raise", id: str | None = None, on_unknown: str = RAISE, time: Any = None
+    ) -> int:
+        """Register the rows of a table (columnar form or a `filter` column), a DataFrame too; how many were taken.
+
+        `id` names the column that is the id; `on_unknown="ignore"` leaves out columns that no subscription has.
+        """
         now = self._at(time)
+        if id is not None or on_unknown != RAISE:
+            must_be_known(on_unknown, SubscriptionError)
+            known = subscription_columns(self.schema)
+            table = shaped(plain_table(table, SubscriptionError), id, known, on_unknown, SubscriptionError)
         with self._writing:
             batch = subscriptions_from_arrow(self.schema, self.vocabularies, table, on_error=on_error)
             rows = rows_of_batch(batch, now)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidings.errors import EventError
 from tidings.match.answers.explain import Explanation, explain_event, explain_pair, explain_vague
 from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.ordering import match_list, match_table
@@ -20,6 +21,7 @@ from tidings.match.answers.results import Match
 from tidings.match.answers.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
 from tidings.model.columns.arrays import EventColumns, encode_events
 from tidings.model.columns.few_rows import few_rows
+from tidings.model.columns.incoming import RAISE, shaped, table_of
 from tidings.model.columns.tables import EventBatch, batch_of, events_from_arrow, events_to_arrow
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import read_k
@@ -29,7 +31,7 @@ from tidings.model.values.times import check_ahead
 from tidings.model.values.window import duration
 from tidings.topic.bodies import with_bodies
 from tidings.topic.changing import Committed
-from tidings.topic.past_events import Past, given_past
+from tidings.topic.past_events import MARKS, Past, given_past
 from tidings.topic.preview import NAME, Preview, preview
 from tidings.topic.publications import Publications, PublishedBatch, PublishedEvent
 from tidings.topic.stats import topic_stats
@@ -38,7 +40,6 @@ from tidings.windows.memory import CLOCK
 
 FEW = 4
 """Up to so many events are asked about one by one: the first column costs more."""
-TABLES = (pa.Table, pa.RecordBatch)
 
 
 class Topic(Subscribing):
@@ -47,10 +48,21 @@ class Topic(Subscribing):
     # Matching
 
     def match(
-        self, event: Any, k: int | None = None, *, relaxed: bool = False, aggregate: str = "sum", time: Any = None
+        self,
+        event: Any,
+        k: int | None = None,
+        *,
+        relaxed: bool = False,
+        aggregate: str = "sum",
+        id: str | None = None,
+        on_unknown: str = RAISE,
+        time: Any = None,
     ) -> list[Match]:
-        """Who should hear of this event: all, by id; or the k best by (score desc, id asc)."""
-        read = self._read(event)
+        """Who should hear of this event: all, by id; or the k best by (score desc, id asc).
+
+        `id` names the field that is the event's id; `on_unknown="ignore"` leaves out fields that the topic does not know.
+        """
+        read = self.reader_of(id, on_unknown)(event)
         k = None if k is None else read_k(k)
         now = self._at(time)
         return self._match(read, k, now, aggregate if relaxed else None)
@@ -64,12 +76,20 @@ class Topic(Subscribing):
         return match_list(read.id, self.store.reader().match_one(read.values, now, k), k)
 
     def match_batch(
-        self, events: Any, k: int | None = None, *, relaxed: bool = False, aggregate: str = "sum", time: Any = None
+        self,
+        events: Any,
+        k: int | None = None,
+        *,
+        relaxed: bool = False,
+        aggregate: str = "sum",
+        id: str | None = None,
+        on_unknown: str = RAISE,
+        time: Any = None,
     ) -> pa.Table:
-        """(event, subscription, score) of a table of events, or of an iterable of events."""
+        """(event, subscription, score) of a table of events (a DataFrame, too), or of an iterable of events."""
         k = None if k is None else read_k(k)
         now = self._at(time)
-        batch = self._batch(events, FEW)
+        batch = self._batch(events, FEW, id, on_unknown)
         if isinstance(batch, list):
             return match_rows([m for event in batch for m in self._match(event, k, now, aggregate if relaxed else None)])
         if relaxed:
@@ -94,7 +114,9 @@ class Topic(Subscribing):
 
     # Publishing
 
-    def publish(self, event: Any, *, time: Any = None, bodies: bool = False) -> Notifications:
+    def publish(
+        self, event: Any, *, time: Any = None, bodies: bool = False, id: str | None = None, on_unknown: str = RAISE
+    ) -> Notifications:
         """Take an event in: who is notified of it, and what the passing of time until then brought.
 
         With `bodies` every notification carries its event (`Notification.body`), here and in the outbox.
@@ -105,15 +127,17 @@ class Topic(Subscribing):
         >>> [note.body for note in deals.publish({"id": "e1", "price": 3}, time=1, bodies=True)]
         [{'id': 'e1', 'price': 3.0}]
         """
-        read = self._read(event)
+        read = self.reader_of(id, on_unknown)(event)
         if read.vague:
             raise unpublishable(read)
         with self._writing:
             return self._publish(PublishedEvent(read, self._at(time), time is not None), time, bodies)
 
-    def publish_batch(self, events: Any, *, time: Any = None, bodies: bool = False) -> Notifications:
+    def publish_batch(
+        self, events: Any, *, time: Any = None, bodies: bool = False, id: str | None = None, on_unknown: str = RAISE
+    ) -> Notifications:
         """Take many events in, in order, as one change; an event's own `time` is when it is published unless `time` says."""
-        batch = self._batch(events)
+        batch = self._batch(events, 0, id, on_unknown)
         if isinstance(batch, list):
             raise unpublishable(next(event for event in batch if event.vague))
         with self._writing:
@@ -153,7 +177,7 @@ class Topic(Subscribing):
         error: float | None = None,
         within: Within | None = None,
         over: str | timedelta | None = "7 days",
-        events: pa.Table | None = None,
+        events: Any = None,
         first: int = 10,
         time: Any = None,
     ) -> Preview:
@@ -231,14 +255,19 @@ class Topic(Subscribing):
     def encode(self, events: Sequence[Event]) -> EventColumns:
         return encode_events(self.schema, self.vocabularies, [event.values for event in events])
 
-    def _batch(self, events: Any, few: int = 0) -> EventBatch | list[Event]:
+    def _batch(self, events: Any, few: int, id: str | None, on_unknown: str) -> EventBatch | list[Event]:
         """The events as columns; as objects if they are few, or some have values that no column can hold."""
-        if isinstance(events, TABLES):
-            if not has_vague_columns(self.schema, events.schema):
-                read = few_rows(self._read, events) if 0 < len(events) <= few else []
-                return read or events_from_arrow(self.schema, self.vocabularies, events, key=self.key)
-            events = events.to_pylist()
-        read = self._read.all(events)
+        read_one = self.reader_of(id, on_unknown)
+        table = table_of(events)
+        if table is not None:
+            if read_one is not self._read:
+                known = {*self.schema, *MARKS, *([] if self.key is None else [self.key])}
+                table, read_one = shaped(table, id, known, on_unknown, EventError), self._read
+            if not has_vague_columns(self.schema, table.schema):
+                read = few_rows(self._read, table) if 0 < len(table) <= few else []
+                return read or events_from_arrow(self.schema, self.vocabularies, table, key=self.key)
+            events = table.to_pylist()
+        read = read_one.all(events)
         if 0 < len(read) <= few or any(event.vague for event in read):
             return read
         return batch_of(self.schema, self.vocabularies, read, self.key)

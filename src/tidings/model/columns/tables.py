@@ -46,6 +46,7 @@ from tidings.model.columns.arrow import Strings, TableReader
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.event_columns import ReadEvents, read_columns
 from tidings.model.columns.gather import decode_clause
+from tidings.model.columns.incoming import table_of
 from tidings.model.columns.predicates import PredicateColumns, predicate_columns, read_predicates
 from tidings.model.columns.rankings import FIELDS, Rankings, read_rankings
 from tidings.model.door.event import Event, EventReader
@@ -201,10 +202,9 @@ def read_rows(
 
 def plain_table(table: object, error: type[TidingsError]) -> pa.Table:
     """The table with every dictionary column as what it holds; each name stands once."""
-    if isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
-    if not isinstance(table, pa.Table):
-        raise error(f"{shown(table)}: a pyarrow.Table is accepted")
+    given, table = table, table_of(table)
+    if table is None:
+        raise error(f"{shown(given)}: a table is accepted, of pyarrow, pandas, polars or whatever speaks Arrow's stream protocol")
     if len(set(table.column_names)) < len(table.column_names):
         twice = next(name for name in table.column_names if table.column_names.count(name) > 1)
         raise error(f"column {twice!r} stands twice in the table: once is accepted")
@@ -353,10 +353,15 @@ class _Subscriptions:
         return take_clauses(distinct, clause, rows_of(clause_start).astype(np.int32))
 
 
+def subscription_columns(schema: Schema) -> list[str]:
+    """The columns that a table of subscriptions may have."""
+    return ["id", "filter", *FIELDS, *predicate_columns(schema), *(f"{name}.weight" for name in schema)]
+
+
 def _read_subscriptions(schema: Schema, reader: TableReader) -> _Subscriptions:
     names = reader.table.column_names
     predicates = predicate_columns(schema)
-    accepted = ["id", "filter", *FIELDS, *predicates, *(f"{name}.weight" for name in schema)]
+    accepted = subscription_columns(schema)
     for name in names:
         if name not in accepted:
             raise SubscriptionError(f"column {name!r} is unknown: a table of subscriptions has {', '.join(accepted)}")

@@ -47,16 +47,22 @@ class Event:
 
 
 class EventReader:
-    """Reads events of one topic; the tables it needs are made once. `key` is the field that names a keyed topic's objects."""
+    """Reads events of one topic; the tables it needs are made once. `key` is the field that names a keyed topic's objects.
 
-    def __init__(self, schema: Schema, key: str | None = None) -> None:
+    `id` is the field that names events, if it is another than `id`; `ignoring` leaves out fields that the topic does not know.
+    """
+
+    def __init__(self, schema: Schema, key: str | None = None, id: str | None = None, ignoring: bool = False) -> None:
+        if id is not None and key is not None:
+            raise EventError(f"id is {shown(id)}: a keyed topic's objects are named by its key {key!r}")
         if key is not None and key in schema and not isinstance(schema[key], Category):
             raise SchemaError(
                 f"key {key!r} is a {type(schema[key]).__name__} attribute: a key is a Category or no attribute at all"
             )
         self.schema = schema
         self.key = key
-        self.id_field = "id" if key is None else key
+        self.id_field = key if key is not None else "id" if id is None else id
+        self._ignoring = ignoring
         self._id_alone = [self.id_field]
         self._numbers = frozenset(name for name, attribute in schema.items() if isinstance(attribute, Number))
         self._readers = {name: value_reader(name, attribute) for name, attribute in schema.items()}
@@ -136,7 +142,7 @@ class EventReader:
                 expires = read_time("expires", value)
             elif name == "deleted" and self.key is not None:
                 deleted = read_truth("deleted", value)
-            else:
+            elif not self._ignoring:
                 raise self._unknown(name, value)
         return Event(self._id(event_id), values, time, expires, deleted)
 
@@ -150,7 +156,7 @@ class EventReader:
         if not isinstance(data, Mapping):
             raise EventError(f"data is {shown(data)}: the data of a CloudEvent is an object with the event's attributes")
         envelope = {name: source[name] for name in ("time", "expires") if source.get(name) is not None}
-        event_id = source.get("id") if self.key is None else data.get(self.key)
+        event_id = source.get("id") if self.id_field == "id" and self.key is None else data.get(self.id_field)
         return self._plain({**data, **envelope}, event_id)
 
     def _feature(self, source: Mapping[str, Any]) -> Event:
@@ -169,7 +175,7 @@ class EventReader:
                 raise EventError(f"{self.schema.place} stands in properties and geometry gives it too: one of the two is accepted")
             properties = {**properties, self.schema.place: geometry}
         named = properties.get(self.id_field)
-        if self.key is not None and named is not None:
+        if self.id_field != "id" and named is not None:
             return self._plain(properties, named)
         return self._plain(properties, named if source.get("id") is None else source["id"])
 
