@@ -31,6 +31,14 @@ class FilterError(SubscriptionError):
     """A filter cannot be parsed or compiled."""
 
 
+class UnknownAttributeError(FilterError):
+    """A filter or an expression names an attribute that the topic does not have; `attribute` is its name."""
+
+    def __init__(self, sentence: str, attribute: str) -> None:
+        super().__init__(sentence)
+        self.attribute = attribute
+
+
 class StorageError(TidingsError):
     """A topic's files cannot be read or written."""
 
@@ -62,6 +70,10 @@ class BulkError(TidingsError):
 
 class NeverMatchesWarning(UserWarning):
     """A filter that no event can satisfy: accepted, and said."""
+
+
+class RankingWarning(UserWarning):
+    """A part of a subscription's ranking that has no effect: accepted, and said."""
 
 
 def shown(value: object) -> str:

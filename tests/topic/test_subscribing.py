@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -182,3 +183,47 @@ def test_what_a_thing_is_stands_in_its_repr() -> None:
     assert repr(topic) == "<Topic 'deals': 1 subscriptions, 0 live events; price Number, place Place, brand Category>"
     said = "Subscription('ann', 'price < 5', k=3, window='1 d', by='-price', owner='u17', tags=('food',))"
     assert repr(topic.subscription("ann")) == said
+
+
+@pytest.mark.parametrize(
+    ("key", "ranking", "sentence"),
+    [
+        (None, {"window": "1 day"}, "subscription 'a' has a window and no k: every match is told, as without a window"),
+        (None, {"by": "-price"}, "subscription 'a' has a by and no k: every match is told, and none is ranked"),
+        ("brand", {"k": 3, "window": "1 day"}, "subscription 'a' has a window, which a keyed topic does not ask"),
+    ],
+)
+def test_what_has_no_effect_is_said(key, ranking, sentence) -> None:
+    topic = td.Topic("t", SCHEMA, key=key)
+    with pytest.warns(td.errors.RankingWarning, match=f"^{sentence}"):
+        topic.subscribe("a", "price < 5", **ranking, time=0)
+    topic.subscribe("b", "price < 5", time=0)
+    with pytest.warns(td.errors.RankingWarning, match=f"^{sentence}".replace("'a'", "'b'")):
+        topic.update("b", **ranking, time=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        topic.subscribe("c", "price < 5", k=1, by="-price", time=0)
+        topic.update("b", owner="u", time=0)
+
+
+def test_a_closed_topic_says_so() -> None:
+    topic = td.Topic("deals", SCHEMA)
+    topic.subscribe("a", "price < 5", time=0)
+    topic.close()
+    topic.close()
+    acts = [
+        lambda: topic.match({"id": "e"}),
+        lambda: topic.match_batch([{"id": "e"}]),
+        lambda: topic.publish({"id": "e"}),
+        lambda: topic.subscribe("b"),
+        lambda: topic.unsubscribe("a"),
+        lambda: topic.search(),
+        lambda: topic.explain({"id": "e"}, "a"),
+        lambda: topic.preview("price < 5"),
+        lambda: len(topic),
+        lambda: "a" in topic,
+        lambda: [*topic],
+    ]
+    for act in acts:
+        with pytest.raises(td.errors.StorageError, match=r"^the topic 'deals' was closed: open it again$"):
+            act()

@@ -11,9 +11,9 @@ from __future__ import annotations
 import threading
 import time as wall_clock
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from tidings.errors import EventError, shown
+from tidings.errors import EventError, StorageError, shown
 from tidings.match.answers.results import Notification
 from tidings.match.store.event_statistics import Statistics
 from tidings.match.store.hits import LONG_AGO
@@ -64,7 +64,9 @@ class Changing:
         return [id for found in self.store.reader().match_one(values, LONG_AGO) for id in found.source.names(found.ordinal)]
 
     def must_be_whole(self) -> None:
-        """Recover if that was itself interrupted before."""
+        """Recover if that was itself interrupted before. A closed topic is not whole."""
+        if isinstance(self.store, Closed):
+            self.store.refuse()
         if self.half_done:
             self.recover()
 
@@ -89,6 +91,27 @@ class Changing:
         """The only place that looks at the wall clock."""
         instant = read_time("time", time)
         return wall_clock.time_ns() // 1000 if instant is None else instant
+
+
+class Closed:
+    """Stands where the store and the publisher of a closed topic were."""
+
+    def __init__(self, name: str) -> None:
+        self.__dict__["_name"] = name
+
+    def refuse(self) -> NoReturn:
+        raise StorageError(f"the topic {self._name!r} was closed: open it again")
+
+    def __getattr__(self, asked: str) -> NoReturn:
+        if asked.startswith("__"):
+            raise AttributeError(asked)
+        self.refuse()
+
+    def __len__(self) -> int:
+        self.refuse()
+
+    def __contains__(self, id: object) -> bool:
+        self.refuse()
 
 
 class Committed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -11,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tidings.errors import EventError, SubscriptionError
+from tidings.errors import EventError, RankingWarning, SubscriptionError
 from tidings.match.answers.results import Notification
 from tidings.match.store import listing
 from tidings.match.store.segment import near_rows
@@ -53,6 +54,19 @@ def made(schema: Schema, source: Mapping[str, Any]) -> Subscription:
     if subscription.by is not None:
         relevance_of(schema, subscription.by)
     return subscription
+
+
+def warn_of_no_effect(subscription: Subscription, key: str | None) -> None:
+    """A window without a k lets every match through, `by` without either ranks nothing; a keyed topic has no windows."""
+    s, told = subscription, None
+    if key is not None:
+        told = "a window, which a keyed topic does not ask: its list is of the current objects" if s.window is not None else None
+    elif s.k is None and s.window is not None:
+        told = "a window and no k: every match is told, as without a window"
+    elif s.k is None and s.by is not None:
+        told = "a by and no k: every match is told, and none is ranked"
+    if told is not None:
+        warnings.warn(f"subscription {s.id!r} has {told}", RankingWarning, stacklevel=4)
 
 
 class Subscribing(Changing):
@@ -98,6 +112,7 @@ class Subscribing(Changing):
     ) -> list[Notification]:
         """The same for an object, as JSON has it: `{"id": "ann", "filter": "price < 500", "k": 5}`."""
         now, subscription = self._at(time), made(self.schema, source)
+        warn_of_no_effect(subscription, self.key)
         if subscription.is_ranked:
             subscription = replace(subscription, since=now)
         with self._writing:
@@ -177,7 +192,10 @@ class Subscribing(Changing):
         """`update` for an object, as JSON has it: `{"k": 5, "window": null}`."""
         with self._writing:
             before = self.subscription(id)
-            return self._replace(before, changed_in_place(self.schema, before, changes), self._at(time))
+            after = changed_in_place(self.schema, before, changes)
+            if not changes.keys().isdisjoint(("k", "window", "by")):
+                warn_of_no_effect(after, self.key)
+            return self._replace(before, after, self._at(time))
 
     def move(self, id: str, point: Sequence[float], *, time: Any = None) -> list[Notification]:
         """Centre a subscription's place on `point`, keeping its size."""

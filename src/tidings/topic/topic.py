@@ -30,7 +30,7 @@ from tidings.model.filter.compile import compile_filter
 from tidings.model.values.times import check_ahead
 from tidings.model.values.window import duration
 from tidings.topic.bodies import with_bodies
-from tidings.topic.changing import Committed
+from tidings.topic.changing import Closed, Committed
 from tidings.topic.past_events import MARKS, Past, given_past
 from tidings.topic.preview import NAME, Preview, preview
 from tidings.topic.publications import Publications, PublishedBatch, PublishedEvent
@@ -243,8 +243,15 @@ class Topic(Subscribing):
                 self.housekeeping.reclaim()
 
     def close(self) -> None:
+        """Let go of everything; whoever asks afterwards is told so."""
         self.housekeeping.close()
         self.journal.close()
+        closed: Any = Closed(self.name)
+        self.store = self.publisher = closed
+
+    def __bool__(self) -> bool:
+        """A topic is something, though nobody has subscribed."""
+        return True
 
     def __enter__(self) -> Topic:
         return self

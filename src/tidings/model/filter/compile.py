@@ -20,10 +20,11 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from tidings.errors import FilterError, NeverMatchesWarning, shown
+from tidings.errors import FilterError, NeverMatchesWarning, UnknownAttributeError, shown
 from tidings.model.filter import spatial, temporal
 from tidings.model.filter.clause import Clause, Residue, above, below
 from tidings.model.filter.conjunction import plain_filter, plain_part
+from tidings.model.filter.hints import unknown_attribute
 from tidings.model.filter.normal_form import EVERYTHING, TooManyClauses, conjoin_all, disjoin_all
 from tidings.model.filter.operands import NUMBER, TEXT, TIME, TRUTH, Operand, comparable, operand
 from tidings.model.filter.residue import (
@@ -59,6 +60,14 @@ def compile_filter(schema: Schema, source: str | Mapping[str, Any], limit: int =
         return [whole]
     tree = parse_filter(source)
     try:
+        return _compiled(schema, source, tree, limit)
+    except UnknownAttributeError as error:
+        told = unknown_attribute(error.attribute, schema, source if isinstance(source, str) else None)
+        raise UnknownAttributeError(f"{error}{told}", error.attribute) from None
+
+
+def _compiled(schema: Schema, source: str | Mapping[str, Any], tree: Node, limit: int) -> list[Clause]:
+    try:
         clauses = _Compiler(schema, limit, split=True).clauses(tree, False)
     except TooManyClauses:
         try:
@@ -71,7 +80,7 @@ def compile_filter(schema: Schema, source: str | Mapping[str, Any], limit: int =
     if price > PRICE_LIMIT and limited():
         raise FilterError(f"the filter has a price of {price}: at most {PRICE_LIMIT} is accepted; ask for less in one filter")
     if not clauses:
-        warnings.warn(f"the filter {shown(source)} can never match", NeverMatchesWarning, stacklevel=2)
+        warnings.warn(f"the filter {shown(source)} can never match", NeverMatchesWarning, stacklevel=3)
     return clauses
 
 

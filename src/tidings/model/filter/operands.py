@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.errors import FilterError, shown
+from tidings.errors import FilterError, UnknownAttributeError, shown
 from tidings.model.filter.clause import Values
 from tidings.model.filter.syntax import Node, parse_text
 from tidings.model.filter.temporal import day, instant, span_of
@@ -114,7 +114,9 @@ def comparable(left: Operand, right: Operand, op: str) -> tuple[Operand, Operand
 
 def attribute_type(schema: Schema, name: str) -> Any:
     if name not in schema:
-        raise FilterError(f"attribute {shown(name)} is not in the schema: it has {', '.join(schema) or 'none'}")
+        raise UnknownAttributeError(
+            f"attribute {shown(name)} is not in the schema: it has {', '.join(schema) or 'none'}", str(name)
+        )
     return schema[name]
 
 

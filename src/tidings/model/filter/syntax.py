@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import cql2
 
 from tidings.errors import FilterError, shown
+from tidings.model.filter.hints import expected_in_words, hint
 from tidings.model.filter.templates import parse_shaped
 from tidings.model.values.limits import TEXT_LIMIT, has_surrogate, limited
 
@@ -167,8 +168,10 @@ def _sentence(text: str, message: str) -> str:
         return f"the filter does not parse: {' '.join(message.split())[:200]}"
     row, column = int(where[1]), int(where[2])
     line = text.splitlines()[row - 1] if row <= len(text.splitlines()) else ""
-    what = " ".join(expected[1].split())[:160] if expected else "not CQL2"
-    return f"the filter does not parse at line {row}, column {column}, near {line[max(column - 11, 0) : column + 9]!r}: {what}"
+    what = expected_in_words(" ".join(expected[1].split())[:160] if expected else "")
+    meant = hint(text)
+    told = f"{what}; {meant}" if meant else what
+    return f"the filter does not parse at line {row}, column {column}, near {line[max(column - 11, 0) : column + 9]!r}: {told}"
 
 
 class _Groups:
