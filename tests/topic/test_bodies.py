@@ -6,7 +6,7 @@ import json
 
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tidings as td
@@ -16,7 +16,7 @@ from tidings.model.door.event import read_event
 SHAPED = td.Schema({"area": td.Place(shapes=True), "day": td.Date(), "open": td.Bool(), "made": td.Time()})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(events(), TIMES), max_size=8), st.booleans())
 def test_a_body_reads_back_as_its_event(published, keyed):
     topic = td.Topic("t", SCHEMA, key="id" if keyed else None)
@@ -35,7 +35,7 @@ def test_a_body_reads_back_as_its_event(published, keyed):
         assert note.body is None or read_event(SCHEMA, note.body, topic.key) == known[note.event]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(events(), max_size=5, unique_by=lambda event: event["id"]))
 def test_a_batch_tells_the_same_with_bodies_as_without(batch):
     topics = [td.Topic("t", SCHEMA) for _ in range(2)]

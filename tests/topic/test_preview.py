@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tidings as td
@@ -46,7 +46,7 @@ def by_definition(past, filter, ranking, over, now, key=None):
     return [*told, *topic.advance(now)], len(within)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(TIMES, events()), max_size=12, unique_by=lambda pair: pair[1]["id"]),
     NARROW | FILTERS,
@@ -74,7 +74,7 @@ def test_over_live_events(published, filter, ranking, over, now, batched):
     assert len(topic) == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(TIMES, events()), max_size=12, unique_by=lambda pair: pair[1]["id"]), NARROW | FILTERS, RANKINGS)
 def test_over_a_table_in_any_order(published, filter, ranking):
     if "within" in ranking and "BBOX" in (filter or ""):
@@ -91,7 +91,7 @@ def test_over_a_table_in_any_order(published, filter, ranking):
     assert seen.by_day == Counter(str(note.at.date()) for note in expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(TIMES, events()), max_size=12),
     NARROW,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidings.errors import FilterError, UnknownAttributeError
@@ -59,6 +59,7 @@ def test_the_attribute_that_is_not_there_is_named():
     assert str(error.value).endswith("was 'price' meant?")
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(st.sampled_from("'\"()=&|! <>ab5\n≤`"), max_size=24))
 def test_whatever_is_written_is_answered(text):
     """A hint never fails, and no sentence is the grammar's."""
