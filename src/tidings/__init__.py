@@ -1,6 +1,6 @@
 """tidings: a ranked publish/subscribe engine. What is public is named here; `tidings.spark` has the transforms of the pipeline."""
 
-from importlib.metadata import version
+from typing import Any
 
 from tidings import errors
 from tidings.client.connecting import connect, connect_async
@@ -10,7 +10,6 @@ from tidings.model.values.schema import Bool, Category, Date, Number, Place, Sch
 from tidings.model.values.vague import Between, Uncertain
 from tidings.topic.topic import Topic
 
-__version__ = version("tidings")
 __all__ = [
     "Between",
     "Bool",
@@ -32,3 +31,12 @@ __all__ = [
     "open",
     "pull",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`__version__` is read from the installation when somebody asks for it."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tidings")
+    raise AttributeError(f"module 'tidings' has no attribute {name!r}")
