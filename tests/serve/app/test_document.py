@@ -33,7 +33,17 @@ def test_no_failure_and_no_answer_that_is_not_documented(client, tmp_path):
     client.put("/topics/deals/subscriptions/ann", json={"filter": "price < 5"})
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     program = str(Path(sys.executable).with_name("st"))
-    options = ["--checks", CHECKS, "--max-examples", "20", "--phases", "coverage,fuzzing", "--continue-on-failure"]
+    options = [
+        "--checks",
+        CHECKS,
+        "--max-examples",
+        "20",
+        "--phases",
+        "coverage,fuzzing",
+        "--continue-on-failure",
+        "--request-timeout",
+        "60",
+    ]
     command = [program, "--config-file", "schemathesis.toml", "run", f"{client.base_url}/openapi.json", *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:]
