@@ -7,7 +7,8 @@ JAVA := JAVA_HOME="$$(cat build/java-home)"
 
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
-browser: ; @command -v chromium || command -v chromium-browser || command -v google-chrome || apt-get install -y -qq chromium
+browser: ; @command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	(apt-get update -qq && apt-get install -y -qq chromium)
 check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
 # Hypothesis draws the same examples each time here, so that a red run means a change; `make soak` and plain pytest draw new ones.
 test: setup java ; $(JAVA) $(RUN) -m pytest -n 2 --dist loadgroup -q --durations 10 --hypothesis-profile ci
