@@ -97,6 +97,24 @@ def test_two_publications_of_one_event_that_come_into_a_list_at_once_both_wait_i
         assert [note for _, note in topic.outbox()][-2:] == told
 
 
+@pytest.mark.parametrize("kind", [pa.uint64(), pa.int8(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_a_table_whose_ids_are_no_plain_texts_outlives_changes_and_a_restart(tmp_path, kind):
+    ids = (
+        pa.array(["1", "2", "3"]).cast(kind) if not pa.types.is_dictionary(kind) else pa.array(["1", "2", "3"]).dictionary_encode()
+    )
+    with td.open(tmp_path, "t", SCHEMA) as topic:
+        topic.subscribe_many(pa.table({"id": ids, "price.lo": [1.0, 1.0, 1.0]}), time=0)
+        topic.subscribe("s39", time=0)
+        topic.unsubscribe("2")
+        topic.subscribe("s39", time=0)
+        topic.flush()
+        assert heard(topic) == ["1", "3", "s39"]
+    for path in tmp_path.glob("manifest*"):
+        path.unlink()
+    with td.open(tmp_path) as topic:
+        assert heard(topic) == ["1", "3", "s39"]
+
+
 def test_an_empty_pin_holds_nothing_up(tmp_path):
     made(tmp_path)
     pin = tmp_path / "pins" / "query" / "1.json"

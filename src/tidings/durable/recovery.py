@@ -56,8 +56,9 @@ def gone_marks(registry: Registry) -> Marks:
 def live_rows(marks: Marks, seq: int, table: pa.Table) -> pa.Table:
     """The rows of a load that no later change removed or replaced."""
     ids, changes = marks
-    later = ids.filter(pa.array(changes > seq)).cast(table["id"].type)
-    return table.filter(pc.invert(pc.is_in(table["id"], later))) if len(later) else table
+    later = ids.filter(pa.array(changes > seq))
+    # A table may have had numbers for ids, or a dictionary of texts.
+    return table.filter(pc.invert(pc.is_in(table["id"].cast(pa.string()), later))) if len(later) else table
 
 
 def since_of(table: pa.Table) -> int:
