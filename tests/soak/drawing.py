@@ -304,6 +304,9 @@ class Drawer:
             kind, draw = columns.get(name, (pa.string(), self.text))
             if self.chance(0.08):
                 kind, draw = self.choice(*TYPES), lambda: self.anything(1)
+            if pa.types.is_map(kind):
+                # Arrow itself ends the process at a key that is null.
+                draw = lambda: [(self.text(), self.random.randrange(9))]  # noqa: E731
             arrays.append(self.column(kind, [None if self.chance(0.15) else draw() for _ in range(rows)]))
             names.append(name)
         return pa.Table.from_arrays(arrays or [self.column(pa.string(), ["x"])], names=names or ["id"])

@@ -55,6 +55,13 @@ def test_columns(deals):
     assert pa.ipc.open_stream(found.content).read_all()["id"].to_pylist() == ["b"]
 
 
+@pytest.mark.parametrize("kind", [pa.map_(pa.string(), pa.int8()), pa.list_(pa.map_(pa.string(), pa.int8()))])
+def test_a_map_is_refused_before_it_is_read(deals, kind):
+    answer = deals.post(AT, content=stream_bytes(pa.table({"price": pa.nulls(1, kind)})), headers={"content-type": ARROW})
+    assert answer.status_code == 400
+    assert "no column of tidings is a map" in answer.json()["detail"]
+
+
 def test_an_event_is_taken_once(deals):
     event = {"id": "e", **ATTRIBUTES}
     assert deals.post(AT, json=event).json() == {"events": 1, "told": 1}
