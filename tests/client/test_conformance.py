@@ -40,7 +40,10 @@ class Host:
 
     def hosted(self, name: str) -> td.Topic:
         """The topic itself, for the oracle's word weights alone."""
-        return self.server.config.app.state.service.topics[name].topic
+        app = self.server.config.app
+        while not hasattr(app, "state"):
+            app = app.app
+        return app.state.service.topics[name].topic
 
 
 class RemoteMachine(TopicMachine):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidings import errors
-from tidings.errors import BulkError, ServiceError, TidingsError
+from tidings.errors import BulkError, ServiceError, TidingsError, UnknownAttributeError
 
 AGAIN = (429, 502, 503, 504)
 """Statuses after which the same request may do better."""
@@ -20,7 +20,7 @@ def problem_of(status: int, headers: Mapping[str, str], body: bytes) -> TidingsE
     if kind is BulkError:
         return BulkError("rows", [(row["row"], row["detail"]) for row in said.get("rows", [])])
     if isinstance(kind, type) and issubclass(kind, TidingsError):
-        return kind(sentence)
+        return kind(sentence, said["attribute"]) if kind is UnknownAttributeError else kind(sentence)
     after = headers.get("retry-after", "")
     return ServiceError(sentence, status, float(after) if after.isdigit() else None)
 

@@ -262,7 +262,7 @@ class Topic(Subscribing):
     def encode(self, events: Sequence[Event]) -> EventColumns:
         return encode_events(self.schema, self.vocabularies, [event.values for event in events])
 
-    def _batch(self, events: Any, few: int, id: str | None, on_unknown: str) -> EventBatch | list[Event]:
+    def _batch(self, events: Any, few: int = 0, id: str | None = None, on_unknown: str = "raise") -> EventBatch | list[Event]:
         """The events as columns; as objects if they are few, or some have values that no column can hold."""
         read_one = self.reader_of(id, on_unknown)
         table = table_of(events)

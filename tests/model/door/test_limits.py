@@ -200,7 +200,7 @@ def test_dictionary_columns_are_what_they_hold_and_a_name_stands_once():
     twice = pa.Table.from_arrays([pa.array(["a"]), pa.array([1.0]), pa.array([2.0])], names=["id", "price", "price"])
     with pytest.raises(EventError, match="'price' stands twice"):
         events_from_arrow(SCHEMA, Vocabularies(SCHEMA), twice)
-    with pytest.raises(SubscriptionError, match=r"a pyarrow\.Table is accepted"):
+    with pytest.raises(SubscriptionError, match="a table is accepted"):
         subscriptions_from_arrow(SCHEMA, Vocabularies(SCHEMA), 5)  # type: ignore[arg-type]
 
 

@@ -96,6 +96,7 @@ class TestRun:
         given(tmp_path)
         job = job_of(spec(tmp_path) | {"answer": {"shards": 2}})
         ensure_topic(spark, job, str)
+        spark.conf.set("spark.sql.streaming.schemaInference", "true")
         before = {path for path in tmp_path.rglob("*") if path.is_file()}
         warm_up(spark, job)
         assert {path for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -17,6 +17,7 @@ PROBLEM_SCHEMA = {
         "status": {"type": "integer"},
         "detail": {"type": "string", "description": "One sentence: what was wrong, and what would be accepted."},
         "kind": {"type": "string", "description": "The engine's error of that name, if it is one."},
+        "attribute": {"type": "string", "description": "The attribute that the topic does not have."},
         "instance": {"type": "string", "description": "The request's id, as its log lines have it."},
     },
 }

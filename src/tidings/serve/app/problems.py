@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tidings.errors import BulkError, StorageError, TidingsError
+from tidings.errors import BulkError, StorageError, TidingsError, UnknownAttributeError
 from tidings.serve.hosting.lanes import Busy
 from tidings.serve.refusals import NoRoom, NotReady, Refusal, Unacceptable
 
@@ -56,7 +56,8 @@ def refusal_of(error: Exception) -> Refusal | None:
         return NoRoom("the disk is full: nothing was applied; questions are still answered")
     if isinstance(error, StorageError) or not isinstance(error, TidingsError):
         return None
-    return Unacceptable(str(error), kind=type(error).__name__)
+    named: dict[str, Any] = {"attribute": error.attribute} if isinstance(error, UnknownAttributeError) else {}
+    return Unacceptable(str(error), kind=type(error).__name__, **named)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -141,7 +141,8 @@ async def patch(topic: str, id: str, request: Request) -> Response:
         service.door.price(hosted, caller, content, new=False)
         with hosted.owners.changing(found.id, content.get("owner", found.owner)):
             notes = quietly(lambda: hosted.topic.change(found.id, content, time=at))
-        return notes, warnings_of(hosted, found.id)
+        warned = warnings_of(hosted, found.id)
+        return notes, warned if "filter" in content else []
 
     notes, warned = await hosted.change(change)
     return json_answer(changed(id, notes, warned))
