@@ -1,7 +1,7 @@
 """Makes the fixture of a durable format: `python -m tests.durable.formats.make FOLDER`, once, by the release that wrote the format.
 
 Three small topics with all that a folder can hold (segments, removals in them, a memtable that was not packed, windows by time and
-by count, ideal points, live events, notifications that wait), and `answers.json`: what the release that wrote them answered.
+by count, ideal points, live events, notifications that wait, from format 3 on owners, tags, circles and consumers), and `answers.json`: what the release that wrote them answered.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ def plain(path: Path) -> Any:
     topic.unsubscribe("r011")
     topic.move("box", (4.0, 2.0), time=0)
     topic.subscribe("late", "about IS NULL OR price < 200", score=4.5, time=0)
+    topic.subscribe("circle", "price > 0", within=((2.0, 1.0), 200_000.0), owner="u17", tags=["near", "shop"], time=0)
+    topic.add_consumer("mailer", after=0)
     for event in EVENTS:
         topic.publish({**event, "expires": 100 * SECOND}, time=SECOND)
     return topic
@@ -114,6 +116,8 @@ def answers(topic: Any) -> dict[str, Any]:
         "best": [[[m.subscription, m.score] for m in topic.match(event, k=5, time=2 * SECOND)] for event in EVENTS],
         "search": sorted(topic.search("price >= 250", time=8 * SECOND)["id"].to_pylist()),
         "top": {id: [[m.event, m.score] for m in topic.top(id, time=8 * SECOND)] for id in ids},
+        "owned": [[s.id, s.filter, list(s.tags)] for s in topic.subscriptions(owner="u17", tag="near")],
+        "consumers": topic.consumers(),
         "outbox": [[n.subscription, n.event, n.score, n.rank, n.why] for _, n in topic.outbox()],
     }
 
