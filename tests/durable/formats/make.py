@@ -1,7 +1,8 @@
 """Makes the fixture of a durable format: `python -m tests.durable.formats.make FOLDER`, once, by the release that wrote the format.
 
 Three small topics with all that a folder can hold (segments, removals in them, a memtable that was not packed, windows by time and
-by count, ideal points, live events, notifications that wait, from format 3 on owners, tags, circles and consumers), and `answers.json`: what the release that wrote them answered.
+by count, ideal points, live events, notifications that wait, from format 3 on owners, tags, circles and consumers), and
+`answers.json`: what the release that wrote them answered.
 """
 
 from __future__ import annotations
