@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tidings as td
+from tests.hostile import hostile, ordinary
 from tests.spark.samples import SPARK, START, drain, rows_of
 from tidings.durable.snapshots import snapshots_at, view_of
 from tidings.errors import EventError, SchemaError
@@ -66,17 +67,19 @@ CHANGES = [
 
 
 def told(notes) -> list[tuple]:
-    return sorted(((n.subscription, n.event, n.score, n.rank, n.why, n.at) for n in notes), key=repr)
+    return sorted(ordinary((n.subscription, n.event, n.score, n.rank, n.why, n.at) for n in notes), key=repr)
 
 
 def rows(frame) -> list[tuple]:
-    return sorted((row[1:] for row in rows_of(frame)), key=repr)
+    return sorted(ordinary(row[1:] for row in rows_of(frame)), key=repr)
 
 
 @pytest.fixture
 def flats(tmp_path):
     with td.open(tmp_path / "flats", "flats", SCHEMA, key="address") as topic:
         topic.subscribe_many(watchers(60), time=START)
+        for id, ranking in hostile("rent", START).items():
+            topic.subscribe(id, **ranking, time=START)
         topic.flush()
         yield topic
 

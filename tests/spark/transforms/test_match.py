@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidings as td
+from tests.hostile import hostile
 from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, subscriptions
 from tidings.durable.manifest_view import View
 from tidings.durable.snapshots import snapshots_at, view_of
@@ -33,6 +34,8 @@ def topic(tmp_path_factory):
         made.subscribe("residue", "price <= 50 AND price + size > 60", time=START)
         made.subscribe("short", "price >= 0", expires="2026-01-01T00:00:30Z", time=START)
         made.unsubscribe("s7")
+        for id, ranking in hostile("price", START).items():
+            made.subscribe(id, **ranking, time=START)
         made.flush()
         yield made
 
