@@ -15,9 +15,9 @@ from tidings.client import calls
 from tidings.client.calls import Call, Changes, Fields, Page, Posted
 from tidings.client.listening import QUIET, EventLines, whose
 from tidings.client.problems import AGAIN, problem_of
-from tidings.client.service import ACKNOWLEDGE, PAGE, TRIES, headers_of
+from tidings.client.retrying import Tries
+from tidings.client.service import ACKNOWLEDGE, PAGE, headers_of
 from tidings.client.wire import Heard
-from tidings.errors import ServiceError
 from tidings.match.answers.explain import Explanation
 from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.results import Match, Notification
@@ -36,23 +36,17 @@ class AsyncService:
         self.http = httpx.AsyncClient(base_url=url, headers=headers_of(key), timeout=timeout)
 
     async def do(self, call: Call[Result]) -> Result:
-        headers = {"Accept": call.accept} | ({} if call.body is None else {"Content-Type": call.form})
-        lines = EventLines(None)
+        tries = Tries(self.url, call.safe)
         while True:
             try:
-                answer = await self.http.request(
-                    call.method, call.path, params=dict(call.query), content=call.body, headers=headers
-                )
+                answer = await self.http.request(**call.request())
             except httpx.TransportError as error:
-                if not call.safe or lines.tries + 1 >= TRIES:
-                    raise ServiceError(f"the service at {self.url} cannot be reached: {error or type(error).__name__}") from error
+                wait = tries.broken(error)
             else:
                 if answer.status_code < 400:
                     return call.read(answer)
-                problem = problem_of(answer.status_code, answer.headers, answer.content)
-                if not call.safe or answer.status_code not in AGAIN or lines.tries + 1 >= TRIES:
-                    raise problem
-            await asyncio.sleep(lines.pause())
+                wait = tries.refused(answer)
+            await asyncio.sleep(wait)
 
     async def topics(self) -> list[dict[str, Any]]:
         return await self.do(calls.topics())
@@ -238,7 +232,7 @@ class AsyncTopic:
                                 yield note
             except httpx.TransportError:
                 pass
-            await asyncio.sleep(lines.pause())
+            await asyncio.sleep(lines.pauses.next())
 
     async def notifications(
         self,

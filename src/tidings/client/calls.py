@@ -79,6 +79,11 @@ class Call(Generic[Result]):
     accept: str = JSON
     safe: bool = False
 
+    def request(self) -> dict[str, Any]:
+        """As httpx takes it."""
+        headers = {"Accept": self.accept} | ({} if self.body is None else {"Content-Type": self.form})
+        return {"method": self.method, "url": self.path, "params": dict(self.query), "content": self.body, "headers": headers}
+
 
 def query(**named: Any) -> dict[str, str]:
     return {

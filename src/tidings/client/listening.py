@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import random
 import warnings
 from collections.abc import Mapping
 
+from tidings.client.retrying import Pauses
 from tidings.client.wire import EVENTS, Heard, heard_of
 from tidings.errors import StorageWarning
 
 QUIET = 60.0
 """Seconds without a line, after which a stream counts as broken: the service says something every fifteen."""
-LONGEST = 10.0
 
 
 def whose(subscription: str | None, owner: str | None, consumer: str | None) -> dict[str, str]:
@@ -26,7 +25,7 @@ class EventLines:
 
     def __init__(self, after: int | None) -> None:
         self.cursor = after
-        self.tries = 0
+        self.pauses = Pauses()
         self._id: int | None = None
         self._kind = ""
         self._data: list[str] = []
@@ -50,18 +49,13 @@ class EventLines:
                 self._data.append(value)
             return None
         if self._id is not None:
-            self.cursor, self.tries = self._id, 0
+            self.cursor, self.pauses.tries = self._id, 0
         kind, data = self._kind, "\n".join(self._data)
         self._clear()
         if kind == "gap":
             gone = json.loads(data)["gone"]
             warnings.warn(f"notifications up to number {gone} are no longer kept: they were missed", StorageWarning, stacklevel=3)
         return heard_of(json.loads(data)) if kind == "notification" else None
-
-    def pause(self) -> float:
-        """Seconds to wait before the next try: longer each time, and never the same for all."""
-        self.tries += 1
-        return random.uniform(0.5, 1.0) * min(LONGEST, 0.1 * 2.0**self.tries)
 
     def _clear(self) -> None:
         self._id, self._kind, self._data = None, "", []

@@ -15,8 +15,9 @@ from tidings.client import calls
 from tidings.client.calls import Call, Changes, Fields, Page, Posted
 from tidings.client.listening import QUIET, EventLines, whose
 from tidings.client.problems import AGAIN, problem_of
+from tidings.client.retrying import Tries
 from tidings.client.wire import Heard
-from tidings.errors import ServiceError, SubscriptionError
+from tidings.errors import SubscriptionError
 from tidings.match.answers.explain import Explanation
 from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.results import Match, Notification
@@ -25,7 +26,6 @@ from tidings.model.values.schema import Schema
 from tidings.topic.preview import Preview
 
 Result = TypeVar("Result")
-TRIES = 5
 PAGE = 1000
 ACKNOWLEDGE = 1.0
 """Seconds between acknowledgements of a consumer that listens."""
@@ -44,21 +44,17 @@ class Service:
 
     def do(self, call: Call[Result]) -> Result:
         """Send a call; one that is safe is sent again when the connection breaks or the service is not ready."""
-        headers = {"Accept": call.accept} | ({} if call.body is None else {"Content-Type": call.form})
-        lines = EventLines(None)
+        tries = Tries(self.url, call.safe)
         while True:
             try:
-                answer = self.http.request(call.method, call.path, params=dict(call.query), content=call.body, headers=headers)
+                answer = self.http.request(**call.request())
             except httpx.TransportError as error:
-                if not call.safe or lines.tries + 1 >= TRIES:
-                    raise ServiceError(f"the service at {self.url} cannot be reached: {error or type(error).__name__}") from error
+                wait = tries.broken(error)
             else:
                 if answer.status_code < 400:
                     return call.read(answer)
-                problem = problem_of(answer.status_code, answer.headers, answer.content)
-                if not call.safe or answer.status_code not in AGAIN or lines.tries + 1 >= TRIES:
-                    raise problem
-            clock.sleep(lines.pause())
+                wait = tries.refused(answer)
+            clock.sleep(wait)
 
     def topics(self) -> list[dict[str, Any]]:
         """What there is: name, schema, key, settings and size of each."""
@@ -266,7 +262,7 @@ class RemoteTopic:
                                 yield note
             except httpx.TransportError:
                 pass
-            clock.sleep(lines.pause())
+            clock.sleep(lines.pauses.next())
 
     def notifications(
         self,

@@ -13,8 +13,8 @@ from tidings.model.values.schema import Schema
 from tidings.serve.access.callers import ADMIN, OWNER, PUBLISH, READ
 from tidings.serve.app.answers import JSON, json_answer
 from tidings.serve.app.bodies import object_of
-from tidings.serve.app.documents import TIME, body, gives, parameters
-from tidings.serve.app.requests import bytes_of, caller_of, instant, service_of, topic_of
+from tidings.serve.app.documents import body, gives
+from tidings.serve.app.requests import bytes_of, caller_of, service_of, topic_of
 from tidings.serve.hosting.hosted_topic import TopicSettings
 from tidings.serve.refusals import Unacceptable
 
@@ -82,18 +82,3 @@ async def stats(topic: str, request: Request) -> Response:
     caller_of(request, READ)
     hosted = topic_of(request)
     return json_answer(await hosted.ask(hosted.topic.stats))
-
-
-@router.post(
-    "/topics/{topic}/advance",
-    responses=gives("The notifications that time brought."),
-    openapi_extra={"parameters": parameters(**TIME)},
-    summary="Let time pass",
-)
-async def advance(topic: str, request: Request) -> Response:
-    from tidings.serve.app.answers import notification_json, rows_answer
-
-    caller_of(request, PUBLISH)
-    hosted, at = topic_of(request), instant(request)
-    notes = await hosted.change(lambda: hosted.topic.advance(at))
-    return rows_answer(request, "notifications", map(notification_json, notes))
