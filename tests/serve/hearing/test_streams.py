@@ -152,7 +152,8 @@ def test_wrong_questions(deals):
 
 def test_curl_hears(deals):
     curl = shutil.which("curl")
-    assert curl is not None
+    if curl is None:
+        pytest.skip("there is no curl on the path")
     command = [curl, "-sN", "-H", "Accept: text/event-stream", f"{deals.base_url}/topics/deals/notifications?subscription=ann"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listening:
         assert listening.stdout is not None
