@@ -77,7 +77,6 @@ class Listener(StreamingQueryListener):  # type: ignore[misc]
     def __init__(self) -> None:
         self.progress = Progress()
         self.news = threading.Event()
-        self.finished = 0
         self.ended = threading.Event()
         self._query = ""
         self._before: list[StreamingQueryProgress] = []
@@ -110,7 +109,6 @@ class Listener(StreamingQueryListener):  # type: ignore[misc]
             self._before.append(report)
         elif str(report["id"]) == self._query:
             self.progress.take(report)
-            self.finished += 1
             self.news.set()
 
 

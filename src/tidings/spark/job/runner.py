@@ -171,8 +171,8 @@ def watch(spark: SparkSession, running: Running, screen: Screen) -> None:
             screen.draw()
     except KeyboardInterrupt:
         screen.say("stopping after the running micro-batch")
-        finished = listener.finished
-        while running.main.isActive and running.main.status["isTriggerActive"] and listener.finished == finished:
+        finished = last_finished(running.main)
+        while running.main.isActive and running.main.status["isTriggerActive"] and last_finished(running.main) == finished:
             listener.hear(POLL)
         running.main.stop()
     listener.ended.wait(LAST_WORDS)
@@ -181,6 +181,12 @@ def watch(spark: SparkSession, running: Running, screen: Screen) -> None:
     for query in running.others:
         if "availableNow" in running.job.run.spark_trigger:
             query.awaitTermination()
+
+
+def last_finished(query: StreamingQuery) -> int:
+    """The number of the query's newest finished micro-batch: asked of the query, since a listener hears of it later."""
+    report = query.lastProgress
+    return -1 if report is None else int(report["batchId"])
 
 
 def raise_failures(running: Running) -> None:
