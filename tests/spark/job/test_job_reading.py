@@ -38,9 +38,9 @@ MISTAKES = [
     ({"run": {"checkpoint": 7}}, "run.checkpoint is 7: string is accepted"),
     (
         {"run": {"checkpoint": "c", "trigger": "5 parsecs"}},
-        "run.trigger is '5 parsecs': 'available-now', a duration as '5 seconds'",
+        "run.trigger is '5 parsecs': 'available-now' or a duration as '5 seconds'",
     ),
-    ({"run": {"checkpoint": "c", "trigger": "real-time soon"}}, "run.trigger is 'real-time soon': "),
+    ({"run": {"checkpoint": "c", "trigger": "real-time 5 seconds"}}, "run.trigger is 'real-time 5 seconds': "),
     ({"answer": {"kind": "tell"}}, "answer.kind is 'tell': 'notify', 'match', 'board' or 'search' is accepted"),
     ({"answer": {"k": 3}}, "answer.k is not of answer.kind 'notify'"),
     ({"answer": {"kind": "match", "k": -1}}, "answer.k is -1: greater than or equal to 0 is accepted"),
@@ -83,11 +83,11 @@ def test_paths_of_a_cluster_are_left_to_it(tmp_path):
 
 def test_set_changes_a_field(tmp_path):
     given = spec(tmp_path)
-    set_value(given, "run.trigger=real-time 7 seconds")
+    set_value(given, "run.trigger=7 seconds")
     set_value(given, "answer.shards=5")
     set_value(given, "events.options.maxFilesPerTrigger=3")
     job = job_of(given)
-    assert job.run.spark_trigger == {"realTime": "7000 milliseconds"}
+    assert job.run.spark_trigger == {"processingTime": "7000 milliseconds"}
     assert job.answer.shards == 5
     assert job.asked.options["maxFilesPerTrigger"] == "3"
     with pytest.raises(JobError, match=r"table\.key=value is accepted"):

@@ -11,28 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-JARS = HERE / "target"
-
-
-class NoMaven(Exception):
-    """Maven Central cannot be reached, or there is no Maven."""
-
-
-def fetch(profile: str) -> list[Path]:
-    """The jars of a profile of the pom, brought once."""
-    folder = JARS / profile
-    if not any(folder.glob("*.jar")):
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
-        try:
-            done = subprocess.run(
-                ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), f"-P{profile}", *goal], capture_output=True, text=True
-            )
-        except FileNotFoundError as error:
-            raise NoMaven("there is no 'mvn' to bring Kafka's jars") from error
-        if done.returncode:
-            raise NoMaven(f"mvn cannot bring Kafka's jars: {(done.stdout + done.stderr).strip().splitlines()[0]}")
-    return sorted(folder.glob("*.jar"))
+from tests.spark.connectors.jars import fetch
 
 
 def free_port() -> int:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import sys
-import time
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from tidings.spark import follow, match, parse, session
+from examples import spark_kafka
+from tidings.spark import follow, session
 from tidings.spark.job.job_file import Job
 from tidings.spark.job.job_reading import job_of
 from tidings.spark.job.runner import launch, launch_others
@@ -44,11 +46,13 @@ def main(address: str, jars: str, folder: str) -> None:
         "CAST(key AS STRING) AS key", f"from_json(CAST(value AS STRING), '{NOTE}') AS n"
     )
     rows = notes.select("key", "n.*").collect()
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        spark_kafka.main(spark, address)
     result = {
         "notifications": [list(row)[1:] for row in rows],
         "keys": sorted({row.key for row in rows}),
         "refused": spark.read.json(str(work / "refused")).count(),
-        "real_time": real_time(spark, address, topic, source, work),
+        "example": said.getvalue(),
     }
     (work / "result.json").write_text(json.dumps(result))
     spark.stop()
@@ -72,28 +76,6 @@ def received(spark: SparkSession, address: str, topic: str) -> DataFrame:
 def finish(queries) -> None:
     for query in queries:
         query.awaitTermination()
-
-
-def real_time(spark: SparkSession, address: str, topic: str, source: dict[str, str], work: Path) -> int | str:
-    """How many matches of all events come out of the stateless match in Real-Time Mode, or why Spark would not run it."""
-    events = parse(spark.readStream.format("kafka").options(**source).load(), topic)
-    found = match(events, topic, corrupt=True).where("_corrupt IS NULL").selectExpr("event AS key", "to_json(struct(*)) AS value")
-    writer = found.writeStream.format("kafka").option("kafka.bootstrap.servers", address).option("topic", "matches")
-    try:
-        query = (
-            writer.option("checkpointLocation", str(work / "real-time")).outputMode("update").trigger(realTime="5 seconds").start()
-        )
-        wanted = match(parse(received(spark, address, "events"), topic), topic, corrupt=True).where("_corrupt IS NULL").count()
-        for _ in range(120):
-            time.sleep(0.5)
-            if query.exception() is not None:
-                return str(query.exception()).splitlines()[0]
-            if received(spark, address, "matches").count() >= wanted:
-                break
-        query.stop()
-    except Exception as error:  # noqa: BLE001 - what Spark says is the answer
-        return str(error).splitlines()[0]
-    return received(spark, address, "matches").count() - wanted
 
 
 if __name__ == "__main__":

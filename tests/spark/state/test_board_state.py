@@ -8,8 +8,8 @@ import random
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from pyspark.sql.streaming.tws_tester import TwsTester
 
+from tests.spark.state.state_tester import StateTester
 from tests.spark.state.test_state import forget_all, forget_nothing, swap
 from tests.spark.transforms.test_board import CHANGES, EACH, TURNS, UPDATES, flats, told
 from tidings.durable.snapshots import snapshots_at
@@ -25,17 +25,17 @@ __all__ = ["flats"]
 
 
 class Stream:
-    """The updates of a topic through one shard of boards in Spark's own tester, four batches in each turn's."""
+    """The updates of a topic through one shard of boards in a tester, four batches in each turn's."""
 
     def __init__(self, topic) -> None:
         self.topic = topic
         self.place = snapshots_at(topic.folder)
         self.processor = BoardProcessor(self.place, newest(self.place), 1)
-        self.tester = TwsTester(self.processor)
+        self.tester = StateTester(self.processor)
 
     def turn(self, updates: pa.Table) -> list[tuple]:
         self.processor.pin = newest(self.place)
-        rows = self.tester.test(0, [Row(shard=0, partition=0, body=to_bytes(updates))])
+        rows = self.tester.test([Row(shard=0, partition=0, body=to_bytes(updates))])
         notes = [note for row in rows for note in with_ids(from_bytes(row.body)).drop_columns(["id"]).to_pylist()]
         return told([Notification(**note) for note in notes])
 
@@ -70,11 +70,11 @@ def test_state_that_was_written_without_a_version_is_read(flats, monkeypatch):
     stream, many = Stream(flats), pieces()
     for piece in many[:5]:
         assert stream.turn(piece) == told(wanted(flats, piece))
-    facts = json.loads(stream.tester.peekValueState("head", 0)[0])["facts"]
+    facts = json.loads(stream.tester.value_states["head"].value[0])["facts"]
     old = {"first": 0, "next": 5, "written": 900, "packed": 0, "token": "gone", **facts}
-    log = stream.tester.peekMapState("log", 0)
-    stream.tester.updateValueState("head", 0, (json.dumps(old),))
-    stream.tester.updateMapState("log", 0, {(step[0] - 1,): body for step, body in log.items()})
+    log = stream.tester.map_states["log"].values
+    stream.tester.value_states["head"].value = (json.dumps(old),)
+    stream.tester.map_states["log"].values = {(step[0] - 1,): body for step, body in log.items()}
     monkeypatch.setattr(shard_log, "SMALL", 0)
     for piece in many[5:]:
         assert stream.turn(piece) == told(wanted(flats, piece))
@@ -84,7 +84,7 @@ def test_state_of_a_later_version_is_refused(flats, monkeypatch):
     monkeypatch.setattr(shard_log, "_copies", {})
     stream = Stream(flats)
     stream.turn(pieces()[0])
-    head = json.loads(stream.tester.peekValueState("head", 0)[0])
-    stream.tester.updateValueState("head", 0, (json.dumps({**head, "format": 99}),))
+    head = json.loads(stream.tester.value_states["head"].value[0])
+    stream.tester.value_states["head"].value = (json.dumps({**head, "format": 99}),)
     with pytest.raises(StorageError, match="has state of format 99, and this version of tidings reads 2: run the version"):
         stream.turn(pieces()[1])

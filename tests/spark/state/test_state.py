@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import Row
-from pyspark.sql.streaming.tws_tester import TwsTester
 
 import tidings as td
 from tests.hostile import hostile, ordinary
 from tests.spark.samples import EVENTS, SCHEMA, START, rows_of, subscriptions
+from tests.spark.state.state_tester import StateTester
 from tests.spark.transforms.test_notify import CHANGES, told
 from tidings.durable.snapshots import snapshots_at, view_of
 from tidings.errors import StorageError
@@ -47,15 +47,13 @@ def sample(n: int) -> pa.Table:
 
 
 class Stream:
-    """Turns of a topic's events through one shard: by `WindowProcessor` in Spark's own tester, and by the topic itself."""
+    """Turns of a topic's events through one shard: by `WindowProcessor`, and by the topic itself."""
 
     def __init__(self, folder, topic: td.Topic, delay: bool = False) -> None:
         self.place, self.topic = snapshots_at(folder), topic
         topic.flush()
         self.processor = WindowProcessor(self.place, newest(self.place), 1, delay)
-        self.tester = TwsTester(
-            self.processor, timeMode="EventTime" if delay else "None", eventTimeExtractor=(lambda row: 2**62) if delay else None
-        )
+        self.tester = StateTester(self.processor)
 
     def pack(self, events: pa.Table) -> list[Row]:
         """The records that the matches of two partitions make."""
@@ -72,7 +70,7 @@ class Stream:
     def turn(self, events: pa.Table) -> pa.Table:
         self.topic.flush()
         self.processor.pin = newest(self.place)
-        return notes_of(self.tester.test(0, self.pack(events)))
+        return notes_of(self.tester.test(self.pack(events)))
 
 
 def notes_of(rows: list[Row]) -> pa.Table:
@@ -129,10 +127,10 @@ def test_a_retry_is_not_taken_twice(tmp_path, monkeypatch):
         topic.subscribe_many(sample(40), time=START)
         stream = Stream(tmp_path, topic)
         stream.turn(EVENTS.slice(0, 30))
-        head, log = stream.tester.peekValueState("head", 0), dict(stream.tester.peekMapState("log", 0))
+        head, log = stream.tester.value_states["head"].value, dict(stream.tester.map_states["log"].values)
         first = rows_of(stream.turn(EVENTS.slice(30, 30)))
-        stream.tester.updateValueState("head", 0, head)
-        stream.tester.updateMapState("log", 0, log)
+        stream.tester.value_states["head"].value = head
+        stream.tester.map_states["log"].values = log
         assert rows_of(stream.turn(EVENTS.slice(30, 30))) == first
         topic.publish_batch(EVENTS.slice(0, 60))
         assert rows_of(stream.turn(EVENTS.slice(60, 60))) == told(topic.publish_batch(EVENTS.slice(60, 60)))
@@ -157,10 +155,10 @@ def test_by_event_time_the_order_of_arrival_does_not_matter(tmp_path, monkeypatc
                 shard_log._copies.clear()
             seen = pc.max(EVENTS.take(pa.array(arrival[: number * 10 + 10]))["time"]).cast(pa.int64()).as_py()
             mark = seen // 1000 - 10_000
-            if mark > stream.tester._currentWatermarkMs and mark > begin - 10_000:
-                got += rows_of(notes_of(stream.tester.setWatermark(mark)))
+            if mark > stream.tester.watermark and mark > begin - 10_000:
+                got += rows_of(notes_of(stream.tester.set_watermark(mark)))
         end = pc.max(EVENTS["time"]).cast(pa.int64()).as_py() + 200_000_000
-        got += rows_of(notes_of(stream.tester.setWatermark(end // 1000)))
+        got += rows_of(notes_of(stream.tester.set_watermark(end // 1000)))
         want = told([*topic.publish_batch(EVENTS), *topic.advance(end / 1_000_000)])
     assert sorted(got) == want
 
@@ -175,7 +173,7 @@ def test_what_comes_after_the_watermark_has_passed_it_is_told_at_the_watermark(t
         stream = Stream(tmp_path, topic, delay=True)
         stream.turn(EVENTS.slice(0, 1))
         mark = int(times[0] // 1000 + 10_000)
-        stream.tester.setWatermark(mark)
+        stream.tester.set_watermark(mark)
         one = EVENTS.slice(1, 1).set_column(
             EVENTS.column_names.index("expires"), "expires", pa.array([None], pa.timestamp("us", "UTC"))
         )
@@ -208,8 +206,8 @@ def test_state_that_was_written_without_a_version_is_read(tmp_path, monkeypatch)
         for first in range(0, 120, 20):
             part = EVENTS.slice(first, 20)
             assert rows_of(stream.turn(part)) == told(topic.publish_batch(part))
-            head = json.loads(stream.tester.peekValueState("head", 0)[0])
+            head = json.loads(stream.tester.value_states["head"].value[0])
             assert head.pop("format") == 2
             facts = head.pop("facts")
-            stream.tester.updateValueState("head", 0, (json.dumps(head | facts),))
+            stream.tester.value_states["head"].value = (json.dumps(head | facts),)
             shard_log._copies.clear()

@@ -36,7 +36,7 @@ options = { path = "data/refused" }
 
 [run]
 checkpoint = "data/checkpoint"
-trigger = "available-now"                or a duration as "5 seconds", or "real-time 5 seconds"
+trigger = "available-now"                or a duration as "5 seconds"
 report = "report.html"
 warm_up = true                           let some events through to nowhere first; the first micro-batch is then as fast as the next
 settings = { "spark.sql.shuffle.partitions" = "2" }
@@ -55,7 +55,7 @@ from tidings.errors import SchemaError, SubscriptionError, TidingsError
 from tidings.model.values.schema import Schema
 from tidings.model.values.window import parse_window
 
-NOW, REAL_TIME = "available-now", "real-time"
+NOW = "available-now"
 
 
 class JobError(TidingsError):
@@ -91,12 +91,9 @@ def as_trigger(text: str) -> str:
     if how == NOW:
         return how
     try:
-        if how.startswith(REAL_TIME):
-            return f"{REAL_TIME} {as_duration(how.removeprefix(REAL_TIME).strip() or '5 seconds')}"
         return as_duration(how)
     except ValueError:
-        accepted = f"'{NOW}', a duration as '5 seconds', or '{REAL_TIME} 5 seconds' is accepted"
-        raise ValueError(accepted) from None
+        raise ValueError(f"'{NOW}' or a duration as '5 seconds' is accepted") from None
 
 
 Options = dict[str, Annotated[str, BeforeValidator(as_text)]]
@@ -162,11 +159,7 @@ class Run(Table):
     @property
     def spark_trigger(self) -> dict[str, Any]:
         """The arguments of Spark's `trigger`."""
-        if self.trigger == NOW:
-            return {"availableNow": True}
-        if self.trigger.startswith(REAL_TIME):
-            return {"realTime": self.trigger.removeprefix(REAL_TIME).strip()}
-        return {"processingTime": self.trigger}
+        return {"availableNow": True} if self.trigger == NOW else {"processingTime": self.trigger}
 
 
 class Job(Table):

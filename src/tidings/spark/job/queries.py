@@ -96,7 +96,6 @@ def write(frame: DataFrame, name: str, sink: Source, checkpoint: str, job: Job, 
     if sink.format == "kafka":
         key = "subscription" if "subscription" in frame.columns else "event"
         frame = frame.select(F.col(key).alias("key"), F.to_json(F.struct("*")).alias("value"))
-    mode = "update" if "realTime" in trigger else "append"
     with told_of(name, sink):
-        writer = frame.writeStream.format(sink.format).options(**sink.options).outputMode(mode).queryName(called)
+        writer = frame.writeStream.format(sink.format).options(**sink.options).queryName(called)
         return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
