@@ -33,6 +33,7 @@ soak: setup java ; $(JAVA) $(RUN) -m pytest -m soak --timeout 7200 && $(RUN) -m 
 document: setup ; $(RUN) -m pytest -q -m document tests/serve
 # A wheel that carries its kernels for a baseline CPU, and the test that it compiles nothing in an empty environment.
 wheel: setup ; $(RUN) scripts/wheel.py && $(RUN) -m pytest -q -m wheel
-docs: setup ; $(RUN) -m docs.generate
+# Pages and drawings made from the code, then the site in build/site; a warning ends it.
+docs: setup ; $(RUN) -m docs.generate && $(RUN) -m docs.site
 demo: setup java ; $(JAVA) $(RUN) -m demo
 clean: ; rm -rf .venv .java build dist demo/data demo/checkpoint demo/report.html

@@ -1,9 +1,12 @@
-"""`make docs`: write anew the pages that are made from the code."""
+"""`make docs`: write anew the pages and drawings that are made from the code and from stored results."""
 
 from __future__ import annotations
 
-from docs import generate_architecture, generate_filters
+from docs import generate_architecture, generate_evidence, generate_filters
+from docs.figures import drawn
 
 if __name__ == "__main__":
     generate_filters.main()
     generate_architecture.main()
+    drawn.main()
+    generate_evidence.main()

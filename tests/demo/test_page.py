@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import html
 import io
-import shutil
-import subprocess
 from pathlib import Path
 
 import matplotlib.image
@@ -18,24 +16,12 @@ from rich.console import Console
 
 from demo import offers
 from demo.land import land
+from tests.browsing import browse
 from tests.spark.samples import SPARK
 from tidings.spark.job.job_reading import load_job
 from tidings.spark.job.runner import run
 
 pytestmark = [*SPARK, pytest.mark.browser]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--virtual-time-budget=2000",
-]
-DARK = ("--force-dark-mode", "--blink-settings=preferredColorScheme=0")
 FRAME = """<!doctype html><iframe id="frame" width="{width}" height="5000" frameborder="0" srcdoc="{page}"></iframe><script>
 const frame = document.getElementById("frame"), read = () => frame.contentDocument.documentElement.scrollWidth;
 frame.onload = () => {{ document.documentElement.dataset.width = read(); }};
@@ -82,13 +68,3 @@ def test_the_page_fits_and_follows_the_colours_asked_for(page, tmp_path, width, 
     measured.write_text(FRAME.format(width=width, page=html.escape(page.read_text())))
     shown = browse(tmp_path, width, dark, "--dump-dom", measured)
     assert f'data-width="{width}"' in shown, "nothing sticks out to the right"
-
-
-def browse(folder: Path, width: int, dark: bool, act: str, page: Path) -> str:
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    assert browser is not None, "no Chromium is on the PATH: apt-get install chromium"
-    profile = f"--user-data-dir={folder / act[2:8]}"
-    flags = [*FLAGS, profile, f"--window-size={width},5000", *(DARK if dark else ())]
-    done = subprocess.run([browser, *flags, act, page.as_uri()], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout

@@ -1,0 +1,60 @@
+"""The site, built strictly as `make docs` builds it, and its landing page in a real Chromium: wide and narrow, light and dark."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from docs import generate_evidence, site
+from tests.browsing import browse
+
+pytestmark = pytest.mark.browser
+MEASURED = """<!doctype html><iframe id="frame" width="{width}" height="1500" frameborder="0" src="{page}"></iframe><script>
+const frame = document.getElementById("frame");
+frame.onload = () => {{ document.documentElement.dataset.width = frame.contentDocument.documentElement.scrollWidth; }};
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def built():
+    """Without a warning: `--strict` ends the build at the first."""
+    generate_evidence.main()
+    site.set_up()
+    done = subprocess.run(site.command(), cwd=site.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return site.SITE
+
+
+def test_nothing_is_fetched_from_elsewhere(built):
+    for page in built.rglob("*.html"):
+        text = page.read_text()
+        assert not re.findall(r'<(?:script|img|iframe|source)[^>]*\ssrc="(?:https?:)?//[^"]*"', text), page.name
+        assert not re.findall(r'<link[^>]*rel="(?:stylesheet|preconnect|preload)"[^>]*href="(?:https?:)?//[^"]*"', text), page.name
+    assert not list(built.rglob("*.py"))
+
+
+def test_the_tables_of_the_evidence_are_on_their_page(built):
+    assert "python -m benchmarks.engine --full" in (built / "evidence.html").read_text()
+
+
+def test_the_reference_has_signatures_and_examples(built):
+    page = (built / "api" / "topic.html").read_text()
+    assert 'id="tidings.Topic.match_batch"' in page
+    assert "language-pycon" in page
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 390])
+def test_the_landing_page_fits_and_follows_the_colours_asked_for(built, tmp_path, width, dark):
+    picture = tmp_path / f"{'dark' if dark else 'light'}-{width}.png"
+    browse(tmp_path, width, dark, f"--screenshot={picture}", built / "index.html", 1500)
+    pixels = matplotlib.image.imread(picture)
+    assert (pixels[80, 2, :3].mean() < 0.3) == dark, "the ground"
+    assert len(np.unique(pixels[:, :, :3].reshape(-1, 3), axis=0)) > 50, "something is drawn"
+    measured = tmp_path / "measured.html"
+    measured.write_text(MEASURED.format(width=width, page=(built / "index.html").as_uri()))
+    assert f'data-width="{width}"' in browse(tmp_path, width, dark, "--dump-dom", measured, 1500), "nothing sticks out to the right"
