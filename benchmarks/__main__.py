@@ -9,6 +9,8 @@ NAMES = (
     "compile",
     "kernels",
     "engine",
+    "publish",
+    "memory",
     "ranked",
     "motree",
     "rttree",

@@ -1,16 +1,20 @@
 """Publishing, in batches and single calls, beside doing nothing clever: microseconds of process time an event.
 
-Every row has the figure that is wanted and, where one can be had in the same run, a peer: a scan in NumPy of all boxes, a plain
+Every row has the figure that is wanted and, where one can be had in the same run, a peer: a scan in NumPy of all columns, a plain
 loop in Python over a tiny topic, a scan of all weights for relaxed matching, or matching without publishing. 100,000 subscriptions
 on boxes unless the row says otherwise; single calls are given dicts, batches Arrow tables of 1,000 events. Of batches the quickest
-of some rounds counts, of single calls the mean.
+of some rounds counts, of single calls the mean. `large` and `places` have a million subscriptions, `searches` a million live
+events. Spark's `notify` is measured by `benchmarks.spark_notify`.
 
-    python -m benchmarks.publish
+    python -m benchmarks.publish [--only SECTION ...]
+
+With `--only` the rows of these sections replace the stored ones.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 import tidings as td
+from benchmarks import workloads
 from experiments.report import provenance
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import events_from_arrow
@@ -146,9 +151,26 @@ def live() -> Iterator[dict[str, Any]]:
     bytes_each = (resident() - before) / len(topic.publisher.events)
     print({"what": "live events: bytes each, resident", "bytes": round(bytes_each), "wanted bytes": 300})
     yield {"what": "live events: bytes each, resident", "bytes": bytes_each, "wanted bytes": 300}
+
+
+def searches() -> Iterator[dict[str, Any]]:
+    """Beside it the columns of all events, scanned in NumPy."""
+    topic, tables, place, price = td.Topic("t", SCHEMA), event_tables(), [], []
+    for table in (next(tables) for _ in range(1_000)):
+        topic.publish_batch(table)
+        place.append(np.stack([column.to_numpy() for column in table["place"].combine_chunks().flatten()]))
+        price.append(table["price"].to_numpy())
+    (x, y), prices = np.concatenate(place, axis=1).astype("f4"), np.concatenate(price).astype("f4")
     corners = rng.random((220, 2)).tolist()
-    filters = [f"S_INTERSECTS(place, BBOX({x}, {y}, {x + 0.005}, {y + 0.005})) AND price < 500" for x, y in corners]
-    yield row("search, 300,000 live events", mean(lambda filter: topic.search(filter, time=BEGIN), filters), 150.0)
+    filters = {f"S_INTERSECTS(place, BBOX({a}, {b}, {a + 0.005}, {b + 0.005})) AND price < 500": (a, b) for a, b in corners}
+
+    def scan(filter: str) -> np.ndarray:
+        a, b = filters[filter]
+        return np.flatnonzero((a <= x) & (x <= a + 0.005) & (b <= y) & (y <= b + 0.005) & (prices < 500))
+
+    scanned, _ = mean(scan, [*filters][:60])
+    found = mean(lambda filter: topic.search(filter, time=BEGIN), [*filters])
+    yield row("search, 1,000,000 live events", found, 150.0, "scan in NumPy", scanned)
 
 
 def resident() -> int:
@@ -177,7 +199,7 @@ def words() -> Iterator[dict[str, Any]]:
 
 def relaxed() -> Iterator[dict[str, Any]]:
     schema = td.Schema({name: td.Number(0, 1) for name in "abcd"})
-    for size, wanted in ((1_000, 7.0), (10_000, 34.0), (100_000, 172.0)):
+    for size, wanted in ((1_000, 7.0), (10_000, 34.0), (100_000, 172.0), (1_000_000, 1943.0)):
         low, weight = rng.random((4, size)), rng.random((4, size))
         high = low + 0.1
         columns = {"id": [f"s{i:06}" for i in range(size)]}
@@ -196,6 +218,104 @@ def relaxed() -> Iterator[dict[str, Any]]:
 
         found = mean(lambda event, topic=topic: topic.match(event, 10, relaxed=True), given)
         yield row(f"match(dict, 10, relaxed=True), {size} subscriptions", found, wanted, "scan in NumPy", mean(scan, given)[0])
+
+
+def places() -> Iterator[dict[str, Any]]:
+    """A box and three ranges: loading them, batches, the first removals. Beside it the columns of all, scanned in NumPy."""
+    n, schema = 1_000_000, td.Schema({"place": td.Place(plane=True), **{name: td.Number() for name in "abc"}})
+    corner, middle = rng.random((n, 2)), rng.random((3, n)) * 0.7
+    sides = 0.01 * np.exp(rng.uniform(-np.log(2), np.log(2), (n, 2)))
+    columns = {"id": workloads.names("s", n), "place.box": workloads.boxes(corner - sides / 2, corner + sides / 2)}
+    for d, name in enumerate("abc"):
+        columns |= {f"{name}.lo": middle[d], f"{name}.hi": middle[d] + 0.3}
+    table = pa.table(columns)
+    td.Topic("t", schema).subscribe_many(table.slice(0, 1000), time=0)
+    topic = td.Topic("t", schema)
+    start = time.process_time()
+    topic.subscribe_many(table, time=0)
+    yield row("bulk load, 1M ranges and place, columnar", ((time.process_time() - start) / n * 1e6, 0.0), 3.0)
+    low = np.vstack([(corner - sides / 2).T, middle]).astype("f4")
+    high = np.vstack([(corner + sides / 2).T, middle + 0.3]).astype("f4")
+    yield from in_batches(topic, "1M of a box and three ranges", schema, (low, high), ((10_000, 1.3), (1_000, 3.5)))
+    ids = table["id"].slice(0, 300).to_pylist()
+    topic.unsubscribe(ids.pop())
+    yield row("unsubscribe, first ones after a load", mean(lambda id: topic.unsubscribe(id) or (), ids[:120]), 10.0)
+
+
+def in_batches(
+    topic: td.Topic, name: str, schema: td.Schema, columns: Boxes, sizes: tuple[tuple[int, float], ...]
+) -> Iterator[dict[str, Any]]:
+    """Batches of points and values beside a scan of all columns, x and y first."""
+    low, high = columns
+    numbers = schema.ranges
+
+    def batch(count: int) -> pa.Table:
+        point = rng.random((2 + len(numbers), count))
+        names = [f"e{i}" for i in range(count)]
+        return pa.table({"id": names, "place": struct(point[:2], ["x", "y"]), **dict(zip(numbers, point[2:], strict=True))})
+
+    def scan(event: np.ndarray) -> np.ndarray:
+        hit = (low[0] <= event[0]) & (event[0] <= high[0])
+        for d in range(1, len(low)):
+            hit &= (low[d] <= event[d]) & (event[d] <= high[d])
+        return np.flatnonzero(hit)
+
+    scanned, _ = timed(scan, [*rng.random((8, len(low))).astype("f4")])
+    for size, wanted in sizes:
+        measured = timed(topic.match_batch, [batch(size) for _ in range(6)], size)
+        yield row(f"match_batch, {name}, batches of {size:,}", measured, wanted, "scan in NumPy", scanned)
+
+
+def large() -> Iterator[dict[str, Any]]:
+    """MO-Tree's workload: K predicates of 20 attributes, two of them the place."""
+    for predicates, wanted in ((10, 5.0), (4, 12.0)):
+        work = workloads.ranges_place(1_000_000, 60_000, predicates)
+        topic = td.Topic("t", work.schema)
+        topic.subscribe_many(work.subscriptions, time=0)
+        given = [work.events.slice(first, 10_000) for first in range(0, 60_000, 10_000)]
+        names = [name for name in work.schema if name != "place"]
+        low, high = (
+            np.stack([work.subscriptions[f"{name}.{end}"].to_numpy() for name in names]).astype("f4") for end in ("lo", "hi")
+        )
+        box = work.subscriptions["place.box"].combine_chunks().flatten().to_numpy().reshape(-1, 4).T.astype("f4")
+        free = np.isnan(low)
+
+        def scan(
+            event: dict[str, Any], sides: tuple[np.ndarray, ...] = (box, low, high, free), names: list[str] = names
+        ) -> np.ndarray:
+            box, low, high, free = sides
+            x, y = event["place"]["x"], event["place"]["y"]
+            hit = (box[0] <= x) & (x <= box[2]) & (box[1] <= y) & (y <= box[3])
+            for d, value in enumerate([event[name] for name in names]):
+                hit &= free[d] if value is None else free[d] | ((low[d] <= value) & (value <= high[d]))
+            return np.flatnonzero(hit)
+
+        scanned, _ = timed(scan, work.events.slice(0, 6).to_pylist())
+        measured = timed(topic.match_batch, given, 10_000)
+        yield row(f"match_batch, MO-Tree's workload, 1M, K = {predicates}", measured, wanted, "scan in NumPy", scanned)
+
+
+def keyed() -> Iterator[dict[str, Any]]:
+    """Watchers of a range, k = 10, over 5,000 objects that change: wanted is 1 us a notification."""
+    schema = td.Schema({"price": td.Number(0, 1), "rank": td.Number()})
+    low = rng.random(SUBSCRIPTIONS) * 0.9
+    columns = {"id": [f"s{i:06}" for i in range(SUBSCRIPTIONS)], "price.lo": low, "price.hi": low + 0.1}
+    columns |= {"k": [10] * SUBSCRIPTIONS, "by": ["rank"] * SUBSCRIPTIONS}
+    topic = td.Topic("t", schema, key="sku")
+    topic.subscribe_many(pa.table(columns), time=BEGIN - 1)
+    clock = iter(range(BEGIN, 10**10, BATCH))
+
+    def batch(objects: np.ndarray) -> pa.Table:
+        at = pa.array((next(clock) + np.arange(len(objects))) * 1_000_000, pa.timestamp("us", "UTC"))
+        values = {"price": rng.random(len(objects)), "rank": rng.random(len(objects))}
+        return pa.table({"sku": [f"o{i}" for i in objects.tolist()], **values, "time": at})
+
+    topic.publish_batch(batch(np.arange(5_000)))
+    given = [batch(rng.integers(0, 5_000, BATCH)) for _ in range(5)]
+    measured = timed(topic.publish_batch, given, BATCH)
+    high = low + 0.1
+    scanned, _ = timed(lambda price: np.flatnonzero((low <= price) & (price <= high)), rng.random(50).tolist())
+    yield row("keyed topic, 100,000 watchers of a range, batches", measured, measured[1], "scan of all watchers", scanned)
 
 
 def near() -> Iterator[dict[str, Any]]:
@@ -218,11 +338,22 @@ def near() -> Iterator[dict[str, Any]]:
     yield row("lists by ideal point, k = 10, an hour, batches", measured, measured[1])
 
 
-def main() -> None:
-    rows = [one for part in (live, streams, lists, tiny, words, relaxed, near) for one in part()]
-    facts = {"subscriptions": SUBSCRIPTIONS, "batch": BATCH}
-    RESULT.write_text(json.dumps({"run": provenance(), **facts, "results": rows}, indent=1) + "\n")
+SECTIONS = (live, searches, streams, lists, tiny, words, relaxed, near, keyed, places, large)
+
+
+def main(only: tuple[str, ...] = ()) -> None:
+    chosen = [section for section in SECTIONS if not only or section.__name__ in only]
+    rows = [{"section": section.__name__, **one} for section in chosen for one in section()]
+    facts: dict[str, Any] = {"subscriptions": SUBSCRIPTIONS, "batch": BATCH}
+    if only:
+        stored = json.loads(RESULT.read_text())
+        kept = [one for one in stored["results"] if one.get("section") not in only]
+        facts |= {"run": stored["run"], "run again": stored.get("run again", {}) | dict.fromkeys(only, provenance())}
+        rows = kept + rows
+    else:
+        facts |= {"run": provenance()}
+    RESULT.write_text(json.dumps({**facts, "results": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(tuple(sys.argv[2:]) if sys.argv[1:2] == ["--only"] else ())

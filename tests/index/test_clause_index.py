@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tidings.index.blocks.bitmaps import BlockBitmaps
+from tidings.index.blocks.places import PlaceBlocks
 from tidings.index.blocks.words import WordBlocks
 from tidings.index.motree.cells import PLACE_X, PLACE_Y, uniform_axis
 from tidings.index.motree.tree import MOTree
@@ -69,6 +70,13 @@ def by_home(names: np.ndarray, clauses: ClauseColumns) -> list:
     return [WordBlocks.build(with_words, names[worded]), BlockBitmaps.build(without, names[~worded])]
 
 
+def by_place(names: np.ndarray, clauses: ClauseColumns) -> list:
+    """Place blocks for clauses with a finite box, block bitmaps for the rest."""
+    boxed = np.isfinite(clauses.box).all(axis=1)
+    placed, rest = (take_clauses(clauses, np.flatnonzero(part), clauses.owner[part]) for part in (boxed, ~boxed))
+    return [PlaceBlocks.build(placed, names[boxed]), BlockBitmaps.build(rest, names[~boxed])]
+
+
 def in_a_tree(names: np.ndarray, clauses: ClauseColumns) -> list:
     """An R^t++ tree for clauses of a finite box and words alone, block bitmaps for the rest."""
     boxed = (np.diff(clauses.word_start) > 0) & (np.diff(clauses.pred_start) == 0) & np.isfinite(clauses.box).all(axis=1)
@@ -78,6 +86,7 @@ def in_a_tree(names: np.ndarray, clauses: ClauseColumns) -> list:
 
 STRUCTURES: dict[str, Callable[[], UpdatableClauseIndex]] = {
     "block bitmaps": lambda: Segments(lambda names, clauses: [BlockBitmaps.build(clauses, names)]),
+    "place blocks": lambda: Segments(by_place),
     "word blocks": lambda: Segments(by_home),
     "R^t++ home": lambda: Segments(in_a_tree),
     "MO-Tree": lambda: MOTree(

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.index.test_clause_index import SCHEMA, clauses, events
 from tests.index.test_clause_index_topk import best, described
 from tidings.index.blocks.bitmaps import BlockBitmaps
+from tidings.index.blocks.places import PlaceBlocks
 from tidings.index.blocks.words import WordBlocks
 from tidings.index.packed.clauses import PackedClauses
 from tidings.index.packed.packing import as_events, readonly
@@ -36,13 +37,21 @@ def with_word(clause: Clause) -> Clause:
     return dataclasses.replace(clause, words=clause.words | {"red"})
 
 
+def finite_box(clause: Clause) -> tuple[float, float, float, float]:
+    return clause.box if clause.box is not None and all(map(math.isfinite, clause.box)) else BOX
+
+
+def with_box(clause: Clause) -> Clause:
+    return dataclasses.replace(clause, box=finite_box(clause))
+
+
 def box_and_words(clause: Clause) -> Clause:
-    box = clause.box if clause.box is not None and all(map(math.isfinite, clause.box)) else BOX
-    return Clause(box=box, words=clause.words | {"red"})
+    return Clause(box=finite_box(clause), words=clause.words | {"red"})
 
 
 HOMES: dict[str, tuple[type[Home], Callable[[Clause], Clause]]] = {
     "block bitmaps": (BlockBitmaps, lambda clause: clause),
+    "place blocks": (PlaceBlocks, with_box),
     "word blocks": (WordBlocks, with_word),
     "R^t++ home": (RtHome, box_and_words),
 }

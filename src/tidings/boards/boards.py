@@ -20,9 +20,11 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
-from tidings.boards.changes import Change, Changes
+import numpy as np
+
+from tidings.boards.changes import Change, Changes, Columns
 from tidings.boards.key_order import KeyOrder
-from tidings.boards.lists import WHY, Net
+from tidings.boards.lists import Net
 from tidings.boards.plain import PlainBoard
 from tidings.boards.ranges import Axis, Move, RangeBoards, axis_of
 from tidings.errors import SubscriptionError
@@ -161,11 +163,9 @@ class Boards:
         return self._families[axis]
 
     def _tell(self, told: Changes, family: RangeBoards, net: Net) -> None:
-        told.subscription += family.name[net.watcher].tolist()
-        told.key += map(self._keys.key.__getitem__, net.object.tolist())
-        told.score += (0.0 - net.y).tolist()
-        told.rank += [rank or None for rank in net.rank.tolist()]
-        told.why += map(WHY.__getitem__, net.why.tolist())
+        if len(net.watcher):
+            subscription, key = family.name[net.watcher].tolist(), self._keys.key[net.object].tolist()
+            told.parts.append(Columns(subscription, key, 0.0 - net.y, net.rank.astype(np.int64), net.why))
 
     def _publish_plain(self, net: Mapping[str, Values | None]) -> list[Change]:
         concerned: dict[str, dict[str, Values | None]] = {}

@@ -19,7 +19,8 @@ Key = TypeVar("Key", bound=Any)
 class KeyOrder(Generic[Key]):
     def __init__(self) -> None:
         self.number: dict[Key, int] = {}
-        self.key: dict[int, Key] = {}
+        self.key = np.full(16, None, object)
+        """by number; None where it is free"""
         self.tie = np.zeros(16)
         self.version = 0
         self._sorted: list[Key] = []
@@ -32,6 +33,7 @@ class KeyOrder(Generic[Key]):
         number = self._free.pop() if self._free else len(self.number)
         if number >= len(self.tie):
             self.tie = np.concatenate([self.tie, np.zeros(len(self.tie))])
+            self.key = np.concatenate([self.key, np.full(len(self.key), None, object)])
         at = bisect_left(self._sorted, key)
         self._sorted.insert(at, key)
         self.number[key], self.key[number] = number, key
@@ -40,7 +42,7 @@ class KeyOrder(Generic[Key]):
 
     def remove(self, key: Key) -> None:
         number = self.number.pop(key)
-        del self.key[number]
+        self.key[number] = None
         del self._sorted[bisect_left(self._sorted, key)]
         self._free.append(number)
 
@@ -69,4 +71,4 @@ class KeyOrder(Generic[Key]):
         assert self._sorted == sorted(self.number)
         ties = [self._tie_at(position) for position in range(len(self._sorted))]
         assert all(a < b for a, b in pairwise(ties))
-        assert {number: key for key, number in self.number.items()} == self.key
+        assert {number: key for key, number in self.number.items()} == {n: key for n, key in enumerate(self.key) if key is not None}

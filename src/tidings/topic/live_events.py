@@ -255,10 +255,12 @@ class LiveEvents:
         return [found[id] for id in sorted(found)]
 
     def _events(self, names: NDArray[np.int32]) -> Iterator[Event]:
-        numbers = np.sort(names.astype(np.int64) + self._base)
-        places = np.searchsorted(np.array(self._firsts, np.int64), numbers, side="right") - 1
-        for place in np.unique(places).tolist():
-            yield from self._chunks[place].events(numbers[places == place] - self._firsts[place])
+        numbers, at = np.sort(names.astype(np.int64) + self._base), 0
+        while at < len(numbers):
+            chunk = self._chunks[bisect_right(self._firsts, numbers[at]) - 1]
+            end = int(numbers.searchsorted(chunk.end))
+            yield from chunk.events(numbers[at:end] - chunk.first)
+            at = end
 
     def _chunks_since(self, number: int) -> Sequence[Chunk]:
         return self._chunks[max(bisect_right(self._firsts, number) - 1, 0) :]

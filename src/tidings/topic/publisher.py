@@ -14,8 +14,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from functools import partial
-from itertools import groupby, repeat
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from tidings.boards.boards import Boards
 from tidings.boards.changes import Changes
 from tidings.errors import StorageWarning
-from tidings.match.answers.notifications import ENTERED, PROMOTED, Notifications, Part
+from tidings.match.answers.notifications import ENTERED, LEFT, PROMOTED, UPDATED, Notifications, Part
 from tidings.match.answers.results import Match, Notification, instant
 from tidings.match.store.hits import Hits
 from tidings.model.door.event import Event
@@ -41,6 +40,9 @@ from tidings.windows.entries import Entries
 from tidings.windows.memory import BEGINNING, CLOCK
 from tidings.windows.near.ideal_points import POINTS, IdealPoints
 from tidings.windows.windows import Candidate, Windows
+
+BOARD_WHY = np.array([LEFT, ENTERED, UPDATED], np.int8)
+"""What the reasons of boards are called here."""
 
 
 class Publisher:
@@ -221,14 +223,17 @@ class Publisher:
 
     def replace_all(self, events: Publications) -> Notifications:
         """Objects of a keyed topic: those of one instant are one change of the boards."""
-        notes: list[Notification] = []
+        parts: list[Part] = []
         for instant_of, group in groupby(zip(events.at.tolist(), events.events(), strict=True), key=itemgetter(0)):
-            notes += self.replace([event for _, event in group], instant_of)
-        return Notifications.of(notes)
+            parts += self._replace([event for _, event in group], instant_of)
+        return Notifications(parts)
 
-    def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
+    def replace(self, events: Sequence[Event], at: int) -> Notifications:
         """Changes of a keyed topic's objects at one instant: their net effect on every board."""
-        notes = list(self.advance(at))
+        return Notifications(self._replace(events, at))
+
+    def _replace(self, events: Sequence[Event], at: int) -> list[Part]:
+        told = self._pass(at)
         now = at if self.clock is None else max(at, self.clock)
         puts: list[tuple[str, Values | None]] = []
         for event in events:
@@ -239,19 +244,26 @@ class Publisher:
                 self.events.put(event)
                 self.events.note([event.id], [at], 0)
                 puts.append((event.id, event.values))
-        return notes if self.boards is None else notes + of_changes(self.boards.publish_batch(puts, at), at)
+        return told if self.boards is None else told + parts_of(self.boards.publish_batch(puts, at), at)
 
     def advance(self, time: int) -> Notifications:
         """What happens by itself up to and including `time`: promotions, and objects that expire."""
+        if self.boards is not None:
+            return Notifications(self._pass(time))
         told = in_order(None, 0, [self.windows.advance(time), *self.near.advance(time)])
-        if self.boards is None:
-            self.events.expire(time)
-            return self._hearing(told)
-        notes = list(told)
+        self.events.expire(time)
+        return self._hearing(told)
+
+    def _pass(self, time: int) -> list[Part]:
+        """The same of a keyed topic, which has no windows; boards may be left out (`__deepcopy__`)."""
+        self.windows.advance(time)
+        told: list[Part] = []
         for instant_of, key in self.events.expire(time):
-            notes += of_changes(self.boards.publish(key, None, instant_of), instant_of)
-        self.boards.expire(time)
-        return self._hearing(Notifications.of(notes))
+            if self.boards is not None:
+                told += parts_of(self.boards.publish(key, None, instant_of), instant_of)
+        if self.boards is not None:
+            self.boards.expire(time)
+        return told
 
     @property
     def next_instant(self) -> int:
@@ -356,9 +368,12 @@ def _read(body: str) -> Any:
         return None
 
 
-_notification = partial(tuple.__new__, Notification)
-"""From a row of its fields, at a third of the price of calling the class."""
-
-
 def of_changes(changes: Changes, at: int) -> list[Notification]:
-    return list(map(_notification, zip(*changes.columns, repeat(instant(at)), strict=False)))
+    return [note for part in parts_of(changes, at) for note in part.rows()]
+
+
+def parts_of(changes: Changes, at: int) -> list[Part]:
+    return [
+        Part(part.subscription, part.key, part.score, part.rank, BOARD_WHY[part.why], np.full(len(part.key), at))
+        for part in changes.parts
+    ]

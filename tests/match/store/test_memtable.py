@@ -10,10 +10,11 @@ import pytest
 
 from tests.model.filter.samples import SCHEMA, random_event, random_filter
 from tidings.errors import NeverMatchesWarning
-from tidings.match.store import memtable_reader
+from tidings.match.store import memtable_reader, store
 from tidings.match.store.memtable import Memtable
 from tidings.model.columns.arrays import Vocabularies, encode_events
 from tidings.model.door.subscription import make_subscription
+from tidings.topic.topic import Topic
 
 SEED = 20261116
 FILTERS = (
@@ -86,3 +87,21 @@ def test_an_ideal_point_is_left_out_when_asked():
     assert reader.names(reader.match(columns, lambda _: {})[1]) == ["all", "near"]
     assert reader.names(reader.match(columns, lambda _: {}, near=False)[1]) == ["all"]
     assert np.array_equal(memtable.near(), [memtable.subscriptions["near"]])
+
+
+@pytest.mark.parametrize("packed_from", [512, 10**9])
+def test_a_batch_has_the_answers_of_its_events(packed_from, monkeypatch):
+    """Whether a large batch packs what is new first, or looks through it."""
+    monkeypatch.setattr(store, "WORTH_PACKING_WORDS", packed_from)
+    r = random.Random(SEED)
+    topic = Topic("t", SCHEMA)
+    rankings = ({}, {"score": 2.5}, {"score": "price * 2 + 1"}, {"expires": 5}, {"expires": 500}, {"k": 3})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NeverMatchesWarning)
+        for number in range(120):
+            filter = r.choice(FILTERS) if number % 2 else random_filter(r)
+            topic.subscribe(f"s{r.randrange(1000)}", filter, time=0, **rankings[number % len(rankings)])
+    events = [{"id": f"e{i}", **random_event(r)} for i in range(600)]
+    found = topic.match_batch(events, time=100)
+    assert found.to_pylist() == [m._asdict() for event in events for m in topic.match(event, time=100)]
+    assert (len(topic.store.memtable) == 0) == (packed_from == 512)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidings._jit import kernel
+from tidings._jit import inlined, kernel
 from tidings.index.packed.hilbert import hilbert_codes
-from tidings.index.packed.packing import as_clauses
+from tidings.index.packed.packing import as_clauses, readonly
 from tidings.index.packed.record import Clauses
 from tidings.index.packed.simd import wide
 from tidings.index.packed.types import Bool, Float32, Float64, Int16, Int32, Int64, Uint8
@@ -71,6 +71,13 @@ def lay_out(clauses: ClauseColumns, score: Float64 | None) -> Layout:
     return Layout(order, block_start, block_tier, keys, edges, cell_count)
 
 
+def best_by_place(clauses: ClauseColumns, score: Float64) -> Bool:
+    """Which clauses have their place for a key."""
+    tier, _ = tiers(len(clauses), score)
+    by_place: Bool = choose_keys(clauses, sample_ends(clauses), tier).dim == PLACE
+    return by_place
+
+
 def run_of(tier: Int64, key_dim: Int16, level: Int64) -> Int64:
     run: Int64 = (tier * (1 << 16) + (key_dim.astype(np.int64) - PLACE)) * 16 + level
     return run
@@ -110,18 +117,18 @@ def tiers(n: int, score: Float64 | None) -> tuple[Int64, Int64]:
     return (np.log2(3 * (rank // BLOCK) + 1) / 2).astype(np.int64), rank
 
 
-def cut(run: Int64) -> Int32:
+def cut(run: Int64, block: int = BLOCK) -> Int32:
     """First slot of each block, and the end. Runs shorter than half a block share blocks with their neighbours in the same tier."""
     if not len(run):
         return np.zeros(1, np.int32)
     first = np.flatnonzero(np.concatenate(([True], run[1:] != run[:-1])))
     length = np.diff(np.append(first, len(run)))
     tier = run[first] >> 20
-    own = length >= BLOCK // 2
+    own = length >= block // 2
     part = np.concatenate(([True], own[1:] | own[:-1] | (tier[1:] != tier[:-1])))
     begin = first[part]
     size = np.diff(np.append(begin, len(run)))
-    blocks = -(-size // BLOCK)
+    blocks = -(-size // block)
     within = np.arange(blocks.sum()) - np.repeat(np.cumsum(blocks) - blocks, blocks)
     starts = np.repeat(begin, blocks) + within * np.repeat(size, blocks) // np.repeat(blocks, blocks)
     return np.append(starts, len(run)).astype(np.int32)
@@ -180,13 +187,13 @@ def _predicate_ends(clauses: Clauses, step: int) -> tuple[Int16, Float64]:
     return out_dim[:at], out[:at]
 
 
-def cell_edges(ends: list[Float64]) -> tuple[Float32, Uint8]:
-    """Where cells begin, at even shares of the ends: up to CELLS cells a dimension, the first without an edge; padded with inf."""
-    edges = np.full((len(ends), CELLS - 1), np.inf, np.float32)
+def cell_edges(ends: list[Float64], cells: int = CELLS) -> tuple[Float32, Uint8]:
+    """Where cells begin, at even shares of the ends: up to `cells` a dimension, the first without an edge; padded with inf."""
+    edges = np.full((len(ends), cells - 1), np.inf, np.float32)
     count = np.ones(len(ends), np.uint8)
     for row, values in enumerate(ends):
         if len(values):
-            shares = values[(np.arange(1, CELLS) * len(values)) // CELLS]
+            shares = values[(np.arange(1, cells) * len(values)) // cells]
             with np.errstate(over="ignore"):
                 distinct = np.unique(shares.astype(np.float32))
             distinct = distinct[np.isfinite(distinct)]
@@ -201,12 +208,7 @@ def choose_keys(clauses: ClauseColumns, ends: list[Float64], tier: Int64) -> Key
     start = starts(np.array([len(values) for values in ends]))
     _narrowest(as_clauses(clauses), start, np.concatenate(ends), keys)
     placed = np.flatnonzero(np.isfinite(clauses.box).all(axis=1))
-    box = clauses.box[placed]
-    area = np.ones(len(placed))
-    for axis, values in enumerate(ends[-2:]):
-        within = np.searchsorted(values, box[:, axis + 2], "right") - np.searchsorted(values, box[:, axis], "left")
-        area *= within / max(1, len(values))
-    mass = keys.mass[placed]
+    area, mass = _areas(readonly(clauses.box), placed, *ends[-2:]), keys.mass[placed]
     better = (area <= mass) | drawn_to_place(area, mass, keys.dim[placed], tier[placed])
     chosen = placed[better]
     keys.dim[chosen], keys.mass[chosen] = PLACE, area[better]
@@ -227,6 +229,29 @@ def drawn_to_place(area: Float64, mass: Float64, key_dim: Int16, tier: Int64) ->
     return drawn
 
 
+@inlined
+def _share(values: Float64, lo: float, hi: float) -> float:
+    """Of ascending values, SAMPLE at most, the share in [lo, hi]: by halving, a third of what `searchsorted` takes."""
+    below, upto, half = 0, 0, SAMPLE
+    while half > 0:
+        if below + half <= values.size and values[below + half - 1] < lo:
+            below += half
+        if upto + half <= values.size and values[upto + half - 1] <= hi:
+            upto += half
+        half >>= 1
+    return (upto - below) / max(values.size, 1)
+
+
+@kernel
+def _areas(box: Float64, rows: Int64, xs: Float64, ys: Float64) -> Float64:
+    """The share of all places that each of these boxes covers, x and y being taken apart."""
+    area = np.empty(rows.size)
+    for i in range(rows.size):
+        xmin, ymin, xmax, ymax = box[rows[i]]
+        area[i] = _share(xs, xmin, xmax) * _share(ys, ymin, ymax)
+    return area
+
+
 @kernel
 def _narrowest(clauses: Clauses, start: Int64, ends: Float64, keys: Keys) -> None:
     """Keys among predicates; what passes nearly everything (mass above 0.9) is no key."""
@@ -243,8 +268,7 @@ def _narrowest(clauses: Clauses, start: Int64, ends: Float64, keys: Keys) -> Non
             values = ends[start[pred_dim[p]] : start[pred_dim[p] + 1]]
             if values.size == 0:
                 continue
-            within = np.searchsorted(values, hi, side="right") - np.searchsorted(values, lo, side="left")
-            share = within / values.size
+            share = _share(values, lo, hi)
             if share < keys.mass[clause]:
                 keys.mass[clause], keys.dim[clause] = share, pred_dim[p]
                 keys.lo[clause], keys.hi[clause] = lo, hi

@@ -4,6 +4,7 @@
 |--------------------------------|--------------------------------------------------------------------------------|
 | `hit64(lo, hi, at, q)`         | uint64 mask: bit t is set when lo[at + t] <= q <= hi[at + t], t = 0..63         |
 | `overlap64(lo, hi, at, a, b)`  | uint64 mask: bit t is set when lo[at + t] <= b and a <= hi[at + t]              |
+| `within64(lanes, row, a, b)`   | uint64 mask: bit t is set when lanes[row, 0, t] <= b and a <= lanes[row, 1, t]   |
 | `disjoint64(bits, at, mask)`   | uint64 mask: bit t is set when bits[at + t] & mask == 0                         |
 | `and512(rows, row, left)`      | left &= rows[row] for uint64 rows and left of 8 words; whether a bit is left     |
 | `first_bits(n)`                | uint64 mask of the first n bits, 0 to 64                                        |
@@ -16,7 +17,7 @@
 | `slide(array, at, to, n)`      | nothing; array[to : to + n] = array[at : at + n], which may overlap             |
 
 Arrays are contiguous, with at least at + 64 elements: nothing is checked. `lo` and `hi` are float32 in `hit64`; in `overlap64`
-they, `a` and `b` are all of one type, floats or signed integers.
+they, `a` and `b` are all of one type, floats or signed integers. `lanes` are int8 rows of 2 x 64, `a` and `b` integers within int8.
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ def hit64(lo: Array, hi: Array, at: int, q: np.float32) -> np.uint64:
 @instruction(f"{_CODE}:overlap64")
 def overlap64(lo: Array, hi: Array, at: int, first: Any, last: Any) -> np.uint64:
     return _mask((lo[at : at + LANES] <= last) & (first <= hi[at : at + LANES]))
+
+
+@instruction(f"{_CODE}:within64")
+def within64(lanes: Array, row: int, first: int, last: int) -> np.uint64:
+    return _mask((lanes[row, 0] <= last) & (first <= lanes[row, 1]))
 
 
 @instruction(f"{_CODE}:disjoint64")

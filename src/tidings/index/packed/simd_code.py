@@ -60,6 +60,18 @@ def _overlap64(typing_context: Any, lo: Any, hi: Any, at: Any, first: Any, last:
     return types.uint64(lo, hi, types.intp, lo.dtype, lo.dtype), generate
 
 
+def _within64(typing_context: Any, lanes: Any, row: Any, first: Any, last: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        at = builder.mul(arguments[1], ir.Constant(_WORD, 2 * LANES))
+        lo = _load(context, builder, signature.args[0], arguments[0], at)
+        hi = _load(context, builder, signature.args[0], arguments[0], builder.add(at, ir.Constant(_WORD, LANES)))
+        first, last = (_broadcast(builder, builder.trunc(end, ir.IntType(8))) for end in arguments[2:])
+        both = builder.and_(builder.icmp_signed("<=", lo, last), builder.icmp_signed("<=", first, hi))
+        return builder.bitcast(both, _WORD)
+
+    return types.uint64(lanes, types.intp, types.int64, types.int64), generate
+
+
 def _disjoint64(typing_context: Any, bits: Any, at: Any, mask: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = _load(context, builder, signature.args[0], arguments[0], arguments[1])
@@ -142,6 +154,7 @@ def _slide(typing_context: Any, array: Any, at: Any, to: Any, n: Any) -> Any:
 
 hit64 = intrinsic(_hit64)
 overlap64 = intrinsic(_overlap64)
+within64 = intrinsic(_within64)
 disjoint64 = intrinsic(_disjoint64)
 and512 = intrinsic(_and512)
 trailing_zeros = intrinsic(_trailing_zeros)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tidings.match.answers.results import Notification, instant
 
 WHY = ("matched", "entered", "promoted", "updated", "left")
-MATCHED, ENTERED, PROMOTED = 0, 1, 2
+MATCHED, ENTERED, PROMOTED, UPDATED, LEFT = range(5)
 COLUMNS = pa.schema(
     {
         "subscription": pa.string(),

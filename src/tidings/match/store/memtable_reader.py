@@ -7,7 +7,7 @@ clause itself for the rows that are left. One event takes the way through NumPy,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -86,12 +86,13 @@ class MemtableReader:
         """Each pair once, by event and then id."""
         if not len(event):
             return NO_ROWS, NO_ROWS
-        distinct, place = np.unique(ordinal, return_inverse=True)
-        by_id = np.array(sorted(range(len(distinct)), key=lambda i: self.owner[int(distinct[i])].id))
-        rank = np.empty(len(distinct), np.int64)
-        rank[by_id] = np.arange(len(distinct))
-        key = np.unique(event.astype(np.int64) * len(distinct) + rank[place])
-        return (key // len(distinct)).astype(np.int32), distinct[by_id][key % len(distinct)].astype(np.int32)
+        found = np.zeros(self.count, np.bool_)
+        found[ordinal] = True
+        by_id = np.array(sorted(np.flatnonzero(found).tolist(), key=lambda row: self.owner[row].id), np.int32)
+        rank = np.empty(self.count, np.int64)
+        rank[by_id] = np.arange(len(by_id))
+        key = np.unique(event.astype(np.int64) * len(by_id) + rank[ordinal])
+        return (key // len(by_id)).astype(np.int32), by_id[key % len(by_id)]
 
     def _scan_each(self, events: EventColumns) -> Pairs:
         rows = [self.scan_one(events, event) for event in range(len(events))]
@@ -184,20 +185,31 @@ class MemtableReader:
     given = False
 
     def ids(self, ordinal: NDArray[np.integer]) -> pa.StringArray:
-        return pa.array(self.names(ordinal), pa.string())
+        if len(ordinal) <= self.count:
+            return pa.array(self.names(ordinal), pa.string())
+        return pa.array([s.id for s in self.owner[: self.count]], pa.string()).take(pa.array(ordinal))
 
     def names(self, ordinal: NDArray[np.integer]) -> list[str]:
         return [self.owner[row].id for row in ordinal.tolist()]
 
+    def _each(self, ordinal: NDArray[np.integer], field: Callable[[Subscription], float | bool], kind: type) -> NDArray[Any]:
+        """A field of the subscription of each ordinal, read once a subscription where a batch has many of each."""
+        if len(ordinal) <= self.count:
+            return np.array([field(self.owner[row]) for row in ordinal.tolist()], kind)
+        return np.array([field(s) for s in self.owner[: self.count]], kind)[ordinal]
+
     def scores(self, event: NDArray[np.int32], ordinal: NDArray[np.int32], values: ValuesOf) -> NDArray[np.float64]:
-        pairs = zip(event.tolist(), ordinal.tolist(), strict=True)
-        return np.array([self.owner[row].score_of(values(at)) for at, row in pairs], np.float64)
+        score = self._each(ordinal, lambda s: s.score, np.float64)
+        for i in np.flatnonzero(self._each(ordinal, lambda s: bool(s.terms), np.bool_)).tolist():
+            score[i] = self.owner[int(ordinal[i])].score_of(values(int(event[i])))
+        return score
 
     def expiry(self, ordinal: NDArray[np.int32]) -> NDArray[np.int64] | None:
-        return expiry_of([self.owner[row] for row in ordinal.tolist()])
+        until = self._each(ordinal, lambda s: NEVER if s.expires is None else s.expires, np.int64)
+        return until if (until != NEVER).any() else None
 
     def ranked(self, ordinal: NDArray[np.int32]) -> NDArray[np.bool_] | None:
-        return np.array([self.owner[row].is_ranked for row in ordinal.tolist()], np.bool_)
+        return self._each(ordinal, lambda s: s.is_ranked, np.bool_)
 
     def terms(self, ordinal: NDArray[np.integer]) -> list[Terms]:
         return terms_of(self.owner[row] for row in ordinal.tolist())

@@ -9,6 +9,9 @@ Clauses of a box and words alone may stand in an R^t++ tree (`rt`) instead of li
 `rttree.price` against `list_price`, in nanoseconds. Lists win by far for messages of a few words; from about fifty words on the
 tree does, because it reads the leaves a message touches instead of a list for every word.
 
+Of the other clauses those whose box prunes best (`layout.best_by_place`) stand in place blocks, the rest in block bitmaps. A home
+more costs a single event a call more, so a few such clauses among many others stay with them.
+
 Every segment is planned when it is built, so a merge plans anew with what was seen by then.
 """
 
@@ -21,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.index.blocks.bitmaps import BlockBitmaps
+from tidings.index.blocks.layout import best_by_place
+from tidings.index.blocks.places import PlaceBlocks
 from tidings.index.blocks.words import WordBlocks
 from tidings.index.packed.clauses import PackedClauses
 from tidings.index.packed.protocol import Home
@@ -34,10 +39,18 @@ from tidings.model.values.schema import Schema
 
 NEAR = "near"
 """The home of those that are nothing but an ideal point; publishing reaches them through `near_spaces` instead."""
-HOMES: dict[str, type[Home]] = {"ranges": BlockBitmaps, "words": WordBlocks, "rt": RtHome, NEAR: BlockBitmaps}
+HOMES: dict[str, type[Home]] = {
+    "ranges": BlockBitmaps,
+    "places": PlaceBlocks,
+    "words": WordBlocks,
+    "rt": RtHome,
+    NEAR: BlockBitmaps,
+}
 SIMILAR = "similar"
 """Where clauses of similarity subscriptions are kept and not matched: the topic's `Similar` does that."""
 WORD_DISCOUNT = 4.0
+FEW = 4096
+"""Clauses best found by their place that, among others, are too few for a home of their own."""
 LIST, SLOT = 100.0, 0.8
 """Nanoseconds for a word's list found and begun, and for each slot of it that is tested."""
 
@@ -53,8 +66,9 @@ def build_homes(schema: Schema, clauses: ClauseColumns, score: Float64, similar:
     """Every clause in its home; `score` and whether it goes by similarity or by nearness alone are by owner."""
     built = Homes({}, {})
     nearby, words = statistics.nearby(clauses), statistics.words_an_event
-    for name, rows in assign(schema, clauses, similar[clauses.owner], near[clauses.owner], nearby, words).items():
-        members = gather_clauses(clauses, rows)
+    assigned = assign(schema, clauses, similar[clauses.owner], near[clauses.owner], nearby, words, score[clauses.owner])
+    for name, rows in assigned.items():
+        members = clauses if len(rows) == len(clauses) else gather_clauses(clauses, rows)
         if name == SIMILAR:
             built.kept[name] = PackedClauses.build(members, rows)
         else:
@@ -75,9 +89,9 @@ def mapped_homes(names: Iterable[str], arrays: Mapping[str, NDArray[Any]]) -> Ho
 
 
 def assign(
-    schema: Schema, clauses: ClauseColumns, similar: Bool, near: Bool, nearby: Nearby, words_an_event: float
+    schema: Schema, clauses: ClauseColumns, similar: Bool, near: Bool, nearby: Nearby, words_an_event: float, score: Float64
 ) -> dict[str, Int32]:
-    """The clauses of each home, ascending; homes without clauses are left out."""
+    """The clauses of each home, ascending; homes without clauses are left out. `score` is by clause."""
     wordy = np.diff(clauses.word_start) > 0
     touched = np.ones(len(clauses))
     if wordy.any():
@@ -87,14 +101,26 @@ def assign(
         wordy = (by_words <= by_ranges) & ~similar & ~near
     boxed = wordy & np.isfinite(clauses.box).all(axis=1) & (np.diff(clauses.pred_start) == 0)
     in_tree = boxed if tree_is_cheaper(nearby, touched, boxed, words_an_event) else np.zeros(len(clauses), np.bool_)
+    others = np.flatnonzero(~wordy & ~similar & ~near)
+    placed = by_place(clauses, others, score)
     members = {
-        "ranges": np.flatnonzero(~wordy & ~similar & ~near),
+        "ranges": others[~placed],
+        "places": others[placed],
         "words": np.flatnonzero(wordy & ~in_tree),
         "rt": np.flatnonzero(in_tree),
         SIMILAR: np.flatnonzero(similar),
         NEAR: np.flatnonzero(near),
     }
     return {name: rows.astype(np.int32) for name, rows in members.items() if len(rows)}
+
+
+def by_place(clauses: ClauseColumns, rows: NDArray[np.int64], score: Float64) -> Bool:
+    """Which of these clauses stand in place blocks."""
+    nobody = np.zeros(len(rows), np.bool_)
+    if not np.isfinite(clauses.box[rows]).all(axis=1).any():
+        return nobody
+    placed = best_by_place(clauses if len(rows) == len(clauses) else gather_clauses(clauses, rows), score[rows])
+    return placed if placed.all() or np.count_nonzero(placed) >= FEW else nobody
 
 
 def tree_is_cheaper(nearby: Nearby, touched: Float64, boxed: Bool, words_an_event: float) -> bool:

@@ -23,7 +23,7 @@ from tidings.match.store import merging
 from tidings.match.store.event_statistics import Statistics
 from tidings.match.store.hits import Failures, Work
 from tidings.match.store.live_segment import LiveSegment
-from tidings.match.store.memtable import Memtable
+from tidings.match.store.memtable import WORTH_PACKING_WORDS, Memtable
 from tidings.match.store.reader import Reader, SingleEvent, Snapshot, live_subscriptions
 from tidings.match.store.reclaiming import Used
 from tidings.match.store.segment import Segment
@@ -78,9 +78,12 @@ class Store:
             self.similar.put(snapshot.seq, subscription)
 
     def reader(self, events: int = 1) -> Reader:
-        """What matches as of now; `events` is how many it will be asked about, for the record."""
+        """What matches as of now; `events` is how many it will be asked about, for the record: for many, what is new is packed
+        first, since that costs less than to look through it for each of them."""
         with self.lock:
             self.work.events += events
+            if events >= WORTH_PACKING_WORDS and self.memtable.is_worth_packing(events):
+                self.pack()
             fresh = self.memtable.reader(self.snapshot.seq) if self.memtable.subscriptions else None
             return Reader(self._single, self.snapshot, fresh, self.similar.parts(), self.statistics, self.failures, self.work)
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -217,8 +218,13 @@ def plain_table(table: object, error: type[TidingsError]) -> pa.Table:
 
 def arrow_schema(schema: Schema, key: str | None = None) -> pa.Schema:
     """The columns of a topic's events as tidings writes them."""
+    return _form(tuple(schema.items()), key)
+
+
+@lru_cache(maxsize=64)
+def _form(attributes: tuple[tuple[str, Attribute], ...], key: str | None) -> pa.Schema:
     fields = {"id" if key is None else key: pa.string()}
-    fields |= {name: _arrow_type(attribute) for name, attribute in schema.items()}
+    fields |= {name: _arrow_type(attribute) for name, attribute in attributes}
     fields |= {"time": _TIMESTAMP, "expires": _TIMESTAMP}
     return pa.schema(list((fields if key is None else fields | {"deleted": pa.bool_()}).items()))
 
@@ -229,11 +235,14 @@ def _arrow_type(attribute: Attribute) -> pa.DataType:
 
 def events_to_arrow(schema: Schema, events: Sequence[Event], key: str | None = None) -> pa.Table:
     """A table of `arrow_schema`, which reads back as these events."""
-    form = arrow_schema(schema, key)
-    columns: dict[str, list[Any]] = {form.names[0]: [event.id for event in events]}
-    columns |= {name: [event.values.get(name) for event in events] for name in schema if name != key}
-    columns |= {name: [getattr(event, name) for event in events] for name in form.names if name in ("time", "expires", "deleted")}
-    return pa.Table.from_arrays([_column(columns[name], form.field(name).type) for name in form.names], schema=form)
+    form, names = arrow_schema(schema, key), ("id" if key is None else key, *(name for name in schema if name != key))
+    columns: list[list[Any]] = [[event.id for event in events]]
+    columns += [[event.values.get(name) for event in events] for name in names[1:]]
+    columns += [[event.time for event in events], [event.expires for event in events]]
+    if key is not None:
+        columns.append([event.deleted for event in events])
+    made = dict(zip((*names, "time", "expires", "deleted"), columns, strict=False))
+    return pa.Table.from_arrays([_column(made[name], kind) for name, kind in zip(form.names, form.types, strict=True)], schema=form)
 
 
 def batch_of(schema: Schema, vocabularies: Vocabularies, events: Sequence[Event], key: str | None = None) -> EventBatch:
@@ -259,13 +268,13 @@ def _instants(microseconds: NDArray[np.int64]) -> pa.Array:
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if values.count(None) == len(values):
+        return pa.nulls(len(values), kind)
     if pa.types.is_date(kind):
         days = [None if value is None else value // DAY for value in values]
         return pa.array(days, pa.int32()).cast(kind)
     if pa.types.is_binary(kind):
         values = [None if value is None else shapely.to_wkb(geometry_of(value)) for value in values]
-    elif pa.types.is_struct(kind):
-        values = [None if value is None else dict(zip(("xmin", "ymin", "xmax", "ymax"), value, strict=True)) for value in values]
     elif pa.types.is_list(kind):
         values = [None if value is None else sorted(value) for value in values]
     return pa.array(values, kind)
