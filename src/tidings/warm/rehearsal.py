@@ -182,6 +182,21 @@ def ranges_alone() -> None:
     topic.match_batch(table(range(5)), k=3, relaxed=True)
 
 
+def places_alone() -> None:
+    """A small box each, and a range: the place blocks'; whole numbers and others are packed in different ways."""
+    for step in (1.0, 0.1234567891234):
+        topic = Topic("places", SCHEMA)
+        for number in range(3 * SUBSCRIPTIONS):
+            box = f"BBOX({number % 9 * step}, {number % 7 * step}, {number % 9 * step + 0.1}, {number % 7 * step + 0.1})"
+            topic.subscribe(f"p{number}", f"S_INTERSECTS(place, {box}) AND price < {3000 + number}", score=float(number % 4))
+        topic.flush()
+        topic.match(event(1))
+        topic.match(event(1), k=3)
+        topic.match_batch(table(range(5)))
+        topic.match_batch(table(range(5)), k=3)
+        topic.explain(event(1), k=3)
+
+
 def keyed_topic() -> None:
     schema: dict[str, Attribute] = {"size": Number(0, 500), "rent": Number(0, 10_000), "about": Words()}
     topic, clock = Topic("flats", schema, key="address"), count(START)
@@ -211,4 +226,4 @@ def kept_topic() -> None:
             topic.close()
 
 
-ACTS = (event_topic, ideal_points, similar, ranges_alone, keyed_topic, kept_topic)
+ACTS = (event_topic, ideal_points, similar, ranges_alone, places_alone, keyed_topic, kept_topic)
