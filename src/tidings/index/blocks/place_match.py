@@ -21,8 +21,6 @@ from tidings.index.packed.types import Float32, Float64, Int8, Int32, Int64, Sig
 Pairs = tuple[Int32, Int32]
 NOWHERE = np.float32(np.nan)
 """The place of what is not found by its cell: no block's extent has it."""
-ROOM = 1 << 17
-"""Pairs of a block and an event that are looked for before they are looked at."""
 BLOCKS_AHEAD, ENTRIES_AHEAD, SLOTS_AHEAD = 6, 5, 16
 """Lanes are asked of the memory by so many pairs ahead, of so many entries: most blocks are done with after five. Records by
 so many slots."""
@@ -259,12 +257,20 @@ def ask_all(packed: Packed, lanes: Lanes, events: Events, order: Int32) -> Asked
 
 @kernel
 def match_each(
-    packed: Packed, lanes: Lanes, events: Events, order: Int32, asked: Asked, rows: Int32, deaths: Deaths, counters: Int64
+    packed: Packed,
+    lanes: Lanes,
+    events: Events,
+    order: Int32,
+    asked: Asked,
+    rows: Int32,
+    room: int,
+    deaths: Deaths,
+    counters: Int64,
 ) -> Pairs:
     """Matches of the rows, each of which finds its blocks by their spans."""
     out_event, out_clause, count, at = np.empty(1024, np.int32), np.empty(1024, np.int32), 0, 0
     while at < rows.size:
-        block, row, at = pairs_by_span(lanes, asked, rows, at, ROOM)
+        block, row, at = pairs_by_span(lanes, asked, rows, at, room)
         out_event, out_clause, count = settle(
             packed, lanes, events, order, asked, block, row, deaths, counters, out_event, out_clause, count
         )
@@ -280,17 +286,18 @@ def match_points(
     asked: Asked,
     grid: Float64,
     start: Int64,
+    room: int,
     deaths: Deaths,
     counters: Int64,
 ) -> Pairs:
-    """Matches of the rows whose place is a point, block by block."""
+    """Matches of the rows whose place is a point, block by block, about `room` pairs at a time."""
     points = Asked(asked.box.copy(), asked.cell, asked.thresholds)
     for row in range(order.size):
         if not is_point(events, wide(order[row])):
             points.box[row, 0] = NOWHERE
     out_event, out_clause, count, at = np.empty(1024, np.int32), np.empty(1024, np.int32), 0, 0
     while at < lanes.best.size:
-        block, row, at = pairs_by_cell(lanes, points, grid, start, at, ROOM)
+        block, row, at = pairs_by_cell(lanes, points, grid, start, at, room)
         out_event, out_clause, count = settle(
             packed, lanes, events, order, asked, block, row, deaths, counters, out_event, out_clause, count
         )
@@ -344,4 +351,4 @@ def match_event(packed: Packed, lanes: Lanes, events: Events, event: int, died: 
     """The rows that one event matches. `Deaths` one by one: a tuple costs a call from Python more."""
     order, itself = np.full(1, event, np.int32), np.zeros(1, np.int32)
     asked = ask_all(packed, lanes, events, order)
-    return match_each(packed, lanes, events, order, asked, itself, Deaths(died, snapshot), counters)[1]
+    return match_each(packed, lanes, events, order, asked, itself, 1, Deaths(died, snapshot), counters)[1]

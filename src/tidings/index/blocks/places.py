@@ -52,6 +52,8 @@ from tidings.index.packed.types import Float64, Int32, Int64, Uint8, Uint32
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
 
 CHUNK = 1 << 14
+ROOM = 1 << 17
+"""Pairs of a block and an event that are looked for before they are looked at."""
 PLACES = 1 << 20
 """Places among the k best of all events of a chunk together, 20 bytes each."""
 FINEST = 512
@@ -106,9 +108,9 @@ class PlaceBlocks(PackedClauses):
             given = (self.packed, self.lanes, whole, order, asked)
             few = last - first < EACH * len(self.lanes.best)
             if not few:
-                parts.append(match_points(*given, grid, start, deaths, self._counters))
+                parts.append(match_points(*given, grid, start, ROOM, deaths, self._counters))
             rows = np.arange(len(order), dtype=np.int32) if few else sized_rows(whole.box, order)
-            parts.append(match_each(*given, rows, deaths, self._counters))
+            parts.append(match_each(*given, rows, ROOM, deaths, self._counters))
         return joined(parts)
 
     def _in_cells(self, box: Float64, first: int, last: int) -> tuple[Float64, Int64, Int32]:
