@@ -65,7 +65,7 @@ def lay_lanes(clauses: ClauseColumns, score: Float64 | None) -> tuple[Lanes, Int
     best, tier_block, tier_best = bests(None if score is None else score[order], tier[order], start)
     bound, span = padded(bound), spans(padded(bound))
     lanes = Lanes(start, best, scale, entry, tier_block, tier_best, bound, span, column, lane, edges, cell_count, extent)
-    return Lanes._make(map(readonly, lanes)), order
+    return Lanes(*(readonly(array) for array in lanes)), order
 
 
 def block_extents(box: Float64, start: Int32) -> tuple[Float32, Float32]:
@@ -114,13 +114,13 @@ def draw_lanes(
     every = np.arange(len(size))
     block, dim = np.concatenate([every, every, block]), np.concatenate([every * 0 + width, every * 0 + width + 1, dim])
     by_block = np.argsort(block, kind="stable")
-    block, dim = block[by_block], dim[by_block].astype(np.int16)
+    block, column = block[by_block], dim[by_block].astype(np.int16)
     entry = np.searchsorted(block, np.arange(len(size) + 1)).astype(np.int32)
     lane = aligned_lanes(len(block))
-    fill_lanes(clauses, order, start, bound, scale, edges, cell_count, entry, dim, lane)
-    passed = np.where(dim >= width, NONE, open_cells(lane) / np.append(cell_count, [1, 1])[dim])
-    telling = np.lexsort((dim, passed, block))
-    return entry, dim[telling], _in_order(lane, telling)
+    fill_lanes(clauses, order, start, bound, scale, edges, cell_count, entry, column, lane)
+    passed = np.where(column >= width, NONE, open_cells(lane) / np.append(cell_count, [1, 1])[column])
+    telling = np.lexsort((column, passed, block))
+    return entry, column[telling], _in_order(lane, telling)
 
 
 def aligned_lanes(entries: int) -> Int8:

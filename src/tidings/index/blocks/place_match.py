@@ -292,9 +292,9 @@ def match_points(
 ) -> Pairs:
     """Matches of the rows whose place is a point, block by block, about `room` pairs at a time."""
     points = Asked(asked.box.copy(), asked.cell, asked.thresholds)
-    for row in range(order.size):
-        if not is_point(events, wide(order[row])):
-            points.box[row, 0] = NOWHERE
+    for i in range(order.size):
+        if not is_point(events, wide(order[i])):
+            points.box[i, 0] = NOWHERE
     out_event, out_clause, count, at = np.empty(1024, np.int32), np.empty(1024, np.int32), 0, 0
     while at < lanes.best.size:
         block, row, at = pairs_by_cell(lanes, points, grid, start, at, room)
