@@ -4,7 +4,7 @@ Every row has the figure that is wanted and, where one can be had in the same ru
 loop in Python over a tiny topic, a scan of all weights for relaxed matching, or matching without publishing. 100,000 subscriptions
 on boxes unless the row says otherwise; single calls are given dicts, batches Arrow tables of 1,000 events. Of batches the quickest
 of some rounds counts, of single calls the mean. `large` and `places` have a million subscriptions, `searches` a million live
-events. Spark's `notify` is measured by `benchmarks.spark_notify`.
+events. Spark's `notify` is measured by `benchmarks.spark_notify`; PostgreSQL, Tile38 and others stand in `benchmarks.peers`.
 
     python -m benchmarks.publish [--only SECTION ...]
 
