@@ -196,8 +196,8 @@ class MemtableReader:
         """A field of the subscription of each ordinal, read once a subscription where a batch has many of each."""
         if len(ordinal) <= self.count:
             return np.array([field(self.owner[row]) for row in ordinal.tolist()], kind)
-        each: NDArray[Any] = np.array([field(s) for s in self.owner[: self.count]], kind)
-        return each[ordinal]
+        each: NDArray[Any] = np.array([field(s) for s in self.owner[: self.count]], kind)[ordinal]
+        return each
 
     def scores(self, event: NDArray[np.int32], ordinal: NDArray[np.int32], values: ValuesOf) -> NDArray[np.float64]:
         score = self._each(ordinal, lambda s: s.score, np.float64)
