@@ -61,7 +61,7 @@ class ReadEvents:
         """One event's normalised values, if the columns are `complete`."""
         values: dict[str, Any] = {}
         for name, column in self.numbers.items():
-            number = float(column[row])
+            number = column.item(row)
             if number == number:
                 kind = schema[name]
                 values[name] = number if isinstance(kind, Number) else bool(number) if isinstance(kind, Bool) else int(number)

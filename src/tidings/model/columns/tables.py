@@ -141,14 +141,18 @@ class EventBatch:
 
     def some_events(self, rows: NDArray[np.int64]) -> list[Event]:
         """Some of the events as objects, of which nothing is kept."""
-        read = self._read
-        if not read.complete:
-            made = values_from_arrow(self.schema, self.table, rows)
+        if self._read.complete:
+            made = [self._read.values(self.schema, row) for row in rows.tolist()]
         else:
-            made = [read.values(self.schema, row) for row in rows.tolist()]
-        times, expiries = ([None if t == NONE else t for t in column[rows].tolist()] for column in (self.time, self.expires))
-        ids = [self.ids[row].as_py() for row in rows.tolist()]
-        return [Event(*row) for row in zip(ids, made, times, expiries, self.deleted[rows].tolist(), strict=True)]
+            made = values_from_arrow(self.schema, self.table, rows)
+        return list(map(self._event, rows.tolist(), made))
+
+    def _event(self, row: int, values: dict[str, Any]) -> Event:
+        """Without arrays in between: a search finds few events, each in a batch of its own."""
+        at, until = self.time.item(row), self.expires.item(row)
+        return Event(
+            self.ids[row].as_py(), values, None if at == NONE else at, None if until == NONE else until, self.deleted.item(row)
+        )
 
     def events(self) -> list[Event]:
         """The events as objects."""
