@@ -105,7 +105,7 @@ def need_server() -> None:
 
 @app.command()
 def serve(
-    folder: Annotated[Path, typer.Argument(help="Where the topics are; made if it is not there.")],
+    folder: Annotated[Path | None, typer.Argument(help="Where the topics are; made if it is not there.")] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8080,
     open: Annotated[bool, typer.Option("--open", help="Let everybody in without a key; on loopback only.")] = False,
@@ -117,9 +117,18 @@ def serve(
     jwt_jwks: Annotated[str | None, typer.Option(help="Its keys: a file or a URL.")] = None,
     readers: Annotated[int, typer.Option(help="Processes that answer questions and streams beside the writer.", min=0)] = 0,
     log: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    tiles: Annotated[str | None, typer.Option(help="Tiles for the console's map, as https://.../{z}/{x}/{y}.png.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Topics with events that keep coming, open, on loopback.")] = False,
 ) -> None:
-    """Serve the topics of a folder over HTTP."""
+    """Serve the topics of a folder over HTTP, with a console at /."""
     need_server()
+    if demo:
+        from tidings.commands.demonstrating import demonstrate
+
+        demonstrate(folder, host, port, log, tiles)
+        return
+    if folder is None:
+        raise TidingsError("serve needs a folder of topics; or --demo, which has its own")
     from tidings.serve.access.tokens import Provider
     from tidings.serve.run.server import serve as serve_folder
     from tidings.serve.settings import Settings
@@ -128,7 +137,9 @@ def serve(
     if any(given) and not all(given):
         raise TidingsError("a provider of tokens has --jwt-issuer, --jwt-audience and --jwt-jwks: all three are needed")
     provider = Provider(jwt_issuer, jwt_audience, jwt_jwks) if jwt_issuer and jwt_audience and jwt_jwks else None
-    settings = Settings(folder, open, body, backlog, allow=tuple(allow or ()), provider=provider, log=log)
+    settings = Settings(
+        folder, open, body, backlog, allow=tuple(allow or ()), provider=provider, log=log, readers=readers, tiles=tiles
+    )
     if not readers:
         serve_folder(settings, host, port)
         return

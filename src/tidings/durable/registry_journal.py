@@ -15,6 +15,7 @@ from tidings.durable.recovery import restore_publisher
 from tidings.durable.registry import Registry, crc_of, put_chunk, put_gone, put_subscriptions, set_meta
 from tidings.match.answers.results import Notification
 from tidings.match.store.store import Store
+from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_to_record
 from tidings.model.door.subscription import Subscription, to_record
 from tidings.topic.journal import Journal
@@ -49,6 +50,8 @@ class RegistryJournal(Journal):
         self.keyed = keyed
         self.hearing: Hearing | None = None
         """set where notifications are delivered with their events and owners, see `outbox`"""
+        self.seen: Callable[[Sequence[Event], Sequence[Notification]], None] | None = None
+        """told of what was published, once it is committed"""
 
     def must_be_writable(self) -> None:
         self.registry.must_be_writable()
@@ -109,6 +112,8 @@ class RegistryJournal(Journal):
             _put_states(db, publisher)
             db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.gone_state()])
             set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)
+        if self.seen is not None:
+            self.seen(list(last.values()), notes)
 
     def restored(self, fresh: Callable[[], Publisher], store: Store) -> Publisher:
         return restore_publisher(fresh(), store, self.registry)

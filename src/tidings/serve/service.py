@@ -23,6 +23,7 @@ from tidings.serve.delivery.couriers import Couriers
 from tidings.serve.delivery.letters import Letters
 from tidings.serve.delivery.sinks import Sinks
 from tidings.serve.hearing.consumers import Consumers
+from tidings.serve.hearing.flow import Flow
 from tidings.serve.hearing.tail import Tail
 from tidings.serve.hosting.hosted_topic import HostedTopic, TopicSettings
 from tidings.serve.hosting.ledger import Ledger
@@ -45,6 +46,7 @@ class Service:
         self.consumers = Consumers(self.ledger)
         self.topics: dict[str, HostedTopic] = {}
         self.tails: dict[str, Tail] = {}
+        self.flows: dict[str, Flow] = {}
         self.ready = False
         self._making, self.changing_sinks = asyncio.Lock(), asyncio.Lock()
         self.couriers = Couriers(Sinks(self.ledger), Letters(self.ledger), settings.allow)
@@ -69,6 +71,7 @@ class Service:
         name = hosted.folder.name
         self.topics[name] = hosted
         self.tails[name] = Tail(hosted, asyncio.get_running_loop())
+        self.flows[name] = Flow(hosted)
         self._tasks[f"clock {name}"] = asyncio.create_task(hosted.follow_clock())
 
     async def _beat(self) -> None:
@@ -152,6 +155,8 @@ class Service:
         await self.couriers.close(name)
         tail = self.tails.pop(name)
         tail.end()
+        if name in self.flows:
+            self.flows.pop(name).end()
         await hosted.close()
         await asyncio.to_thread(tail.close)
 
@@ -165,6 +170,8 @@ class Service:
         self.ready = False
         for tail in self.tails.values():
             tail.end()
+        for flow in self.flows.values():
+            flow.end()
 
     def cursors(self, topic: str) -> list[int]:
         """How far those who must not miss anything have come."""

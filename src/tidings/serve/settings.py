@@ -11,7 +11,8 @@ from tidings.serve.access.tokens import Provider
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`open` lets everybody in, on loopback. `body` is the most bytes of a request. A topic's outbox keeps the newest `backlog`
-    notifications, and knows the newest `remembered` events again. `allow` names hosts in private ranges that sinks may reach."""
+    notifications, and knows the newest `remembered` events again. `allow` names hosts in private ranges that sinks may reach.
+    `readers` processes answer beside the writer; `tiles` is the address of a server of map tiles, as the console has it."""
 
     folder: Path
     open: bool = False
@@ -21,3 +22,5 @@ class Settings:
     allow: tuple[str, ...] = ()
     provider: Provider | None = None
     log: str = "info"
+    readers: int = 0
+    tiles: str | None = None

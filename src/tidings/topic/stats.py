@@ -43,6 +43,7 @@ def topic_stats(name: str, store: Store, publisher: Publisher) -> dict[str, Any]
         "subscriptions": memtable + sum(segment["live"] for segment in segments),
         "memtable": memtable,
         "segments": segments,
+        "merges": store.merges,
         "homes": {one: sum(home["clauses"] for other, home in homes if other == one) for one in dict(homes)},
         "matching": {
             "events": work.events,

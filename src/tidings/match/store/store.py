@@ -59,7 +59,7 @@ class Store:
         self.similar = Similar(schema, vocabularies)
         self.work = Work()
         self.failures = Failures()
-        self.written = 0
+        self.written = self.merges = 0
         self.mostly_unused = False
         """whether, when all was last merged, less than half of the codes were in use"""
         self.on_packed: Callable[[], object] = lambda: None
@@ -276,6 +276,7 @@ class Store:
                     self._carry_deaths(live, lived, merged[0])
             for home in (home for live in inputs for home in live.segment.homes.values()):
                 self.work.add(home.stats.candidates, home.stats.matches)
+            self.merges += 1
             self.snapshot, self.packed = (
                 Snapshot((*merged, *(live for live in old.segments if live not in inputs)), old.seq)
                 for old in (self.snapshot, self.packed)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from tidings import __version__
+from tidings.console import pages
 from tidings.serve.app import (
     bulk,
     events,
@@ -27,12 +28,16 @@ from tidings.serve.app.addresses import Slashes
 from tidings.serve.app.direct import Direct
 from tidings.serve.app.documents import PROBLEMS
 from tidings.serve.app.forwarding import Forwarding
+from tidings.serve.app.looks import checks, engine, flows
 from tidings.serve.app.watching import OfService, Watching
 from tidings.serve.reading import ReadingService
 from tidings.serve.service import Service
 from tidings.serve.settings import Settings
 
-ROUTERS = (topics, subscriptions, bulk, events, questions, previews, notifications, sinks, keys, upkeep, running)
+ROUTERS = (
+    *(topics, subscriptions, bulk, events, questions, previews, checks),
+    *(notifications, flows, sinks, keys, upkeep, engine, running),
+)
 
 
 def make_app(settings: Settings, writer: str | None = None) -> Watching:
@@ -57,6 +62,7 @@ def make_app(settings: Settings, writer: str | None = None) -> Watching:
     app.add_middleware(Slashes)
     for routes in ROUTERS:
         app.include_router(routes.router)
+    pages.install(app, settings.open, settings.tiles)
     watching = Watching(Direct(app) if writer is None else Forwarding(app, Direct(app), writer))
     app.state.exposed = watching.exposed
     return watching

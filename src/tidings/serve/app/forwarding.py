@@ -37,7 +37,7 @@ class Forwarding:
             await self._forward(scope, receive, send)
 
     def _is_ours(self, scope: Scope) -> bool:
-        if scope["path"] in OWN:
+        if scope["path"] in OWN or scope["path"] == "/" or scope["path"].startswith("/console/"):
             return True
         asked = QUESTION.fullmatch(scope["path"])
         if asked is None or METHOD[asked[2]] != scope["method"]:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from tidings.errors import NeverMatchesWarning, shown
 from tidings.match.answers.results import Notification
-from tidings.model.door.subscription import known_id
+from tidings.model.door.subscription import Subscription, known_id
 from tidings.serve.access.callers import ADMIN, OWNER, READ, Caller
 from tidings.serve.app.addresses import SUBSCRIPTION as ADDRESS
 from tidings.serve.app.answers import JSON, json_answer, match_json, notification_json, rows_answer
@@ -25,6 +25,7 @@ from tidings.serve.refusals import Conflict, Forbidden, Unacceptable
 
 Result = TypeVar("Result")
 router = APIRouter(tags=["subscriptions"])
+LOOKED_AT = 20_000
 NEVER_MATCHES = "its filter can never match"
 FIELDS: dict[str, Any] = {
     "filter": {"type": ["string", "object", "null"], "description": "CQL2, text or JSON; every event without it."},
@@ -203,6 +204,7 @@ async def top(topic: str, id: str, request: Request) -> Response:
         "parameters": parameters(
             owner=("text", "Only this owner's."),
             tag=("text", "Only those with this tag."),
+            text=("text", f"Only those with this in their id or filter; a page looks at {LOOKED_AT} at most, and may be empty."),
             cursor=("text", "From after this id on."),
             limit=("whole", "At most so many, up to 1000."),
         )
@@ -214,10 +216,32 @@ async def listed(topic: str, request: Request) -> Response:
     hosted = topic_of(request)
     owner = caller.owns() or text(request, "owner")
     tag, after, limit = text(request, "tag"), text(request, "cursor"), whole(request, "limit", 100, 1, 1000)
+    said = text(request, "text")
 
     def page() -> dict[str, Any]:
-        found = hosted.topic.subscriptions(owner=owner, tag=tag, after=after or None, limit=limit + 1)
-        cursor = found[limit - 1].id if len(found) > limit else None
+        if said:
+            found, cursor = holding(hosted, said.casefold(), owner, tag, after or None, limit)
+        else:
+            found = hosted.topic.subscriptions(owner=owner, tag=tag, after=after or None, limit=limit + 1)
+            cursor = found[limit - 1].id if len(found) > limit else None
         return {"subscriptions": [subscription_json(subscription) for subscription in found[:limit]], "cursor": cursor}
 
     return json_answer(await hosted.ask(page))
+
+
+def holding(
+    hosted: HostedTopic, said: str, owner: str | None, tag: str | None, after: str | None, limit: int
+) -> tuple[list[Subscription], str | None]:
+    """Those with `said` in their id or filter, and where to go on; None where all were looked at."""
+    found: list[Subscription] = []
+    for _ in range(LOOKED_AT // 1000):
+        some = hosted.topic.subscriptions(owner=owner, tag=tag, after=after, limit=1000)
+        for one in some:
+            after = one.id
+            if said in one.id.casefold() or said in str(one.filter or "").casefold():
+                found.append(one)
+                if len(found) == limit:
+                    return found, after
+        if len(some) < 1000:
+            return found, None
+    return found, after

@@ -1,0 +1,43 @@
+// A preview: how often a subscription would have fired over the live events, and the first ten with their reasons.
+
+import { ask, of } from "./api.js";
+import { card, clock, count, el, later, number, Rows } from "./dom.js";
+
+const FIELDS = ["filter", "score", "k", "window", "by"];
+
+export class Tried {
+  constructor({ topic, signal }, shown) {
+    this.shown = shown;
+    this.topic = topic;
+    this.signal = signal;
+    this.number = 0;
+    this.said = el("p", { class: "note", role: "status", id: "preview" }, "");
+    this.rows = new Rows("The first ten it would have told", [
+      ["Event", "long", (note) => note.event],
+      ["Score", "number", (note) => number(note.score)],
+      ["Why", "", (note) => el("span", { class: "why" }, note.why)],
+      ["Reason", "long", (note) => note.reason],
+      ["At", "number", (note) => clock(note.at)],
+    ], "It would have told nothing.");
+    this.element = card("Would have told", this.said, this.rows.element);
+    this.ask = later((given) => this.fetch(given), 350);
+  }
+
+  async fetch(given) {
+    const mine = ++this.number;
+    this.said.textContent = "Asking …";
+    const asked = Object.fromEntries(Object.entries(given).filter(([name]) => FIELDS.includes(name)));
+    try {
+      const seen = await ask("POST", of(this.topic.name, "preview"), { ...asked, over: null }, this.signal);
+      if (mine !== this.number) return;
+      this.said.textContent = `${count(seen.told)} of ${count(seen.events)} live events, about ${number(Math.round(seen.a_day))} a day`;
+      this.rows.show(seen.first);
+      this.shown(seen.first);
+    } catch (problem) {
+      if (mine === this.number && problem.name !== "AbortError") {
+        this.said.textContent = "";
+        this.rows.show([]);
+      }
+    }
+  }
+}
