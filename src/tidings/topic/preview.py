@@ -44,7 +44,7 @@ class Preview:
     """Of the `events` between `since` and `until` (microseconds since 1970-01-01 UTC), so many would have been `told`.
 
     `by_day` counts the notifications of each day (UTC) that has any. `first` are the first of them, with the bodies of their
-    events, and `reasons` says of each what it matched.
+    events, and `reasons` says of each what it matched, predicate by predicate.
     """
 
     events: int
@@ -112,7 +112,7 @@ def _reason(reader: Reader, asked: Subscription, note: Notification, event: Even
     known = replace(event, values={name: value for name, value in event.values.items() if name in reader.schema})
     columns = encode_events(reader.schema, reader.vocabularies, [known.values])
     told = explain_pair(reader, columns, known, asked, 0)
-    return f"{note.why}: {told}" if told.matched else note.why
+    return "; ".join([f"{note.why}: {told}", *told.held]) if told.matched else note.why
 
 
 def _told(

@@ -30,9 +30,9 @@ export function explain(main, place) {
     say(null);
   }
 
-  const suggest = later(async () => {
-    const page = await get(query(of(topic.name, "subscriptions"), { text: subscription.value, limit: 20 }), signal);
-    known.replaceChildren(...page.subscriptions.map((one) => el("option", { value: one.id })));
+  const suggest = later(() => {
+    const found = get(query(of(topic.name, "subscriptions"), { text: subscription.value, limit: 20 }), signal);
+    found.then((page) => known.replaceChildren(...page.subscriptions.map((one) => el("option", { value: one.id })))).catch(say);
   }, 200);
   subscription.addEventListener("input", () => suggest());
   const form = el("form", { onsubmit: (submit) => { submit.preventDefault(); asked().catch(say); } },

@@ -16,19 +16,21 @@ export class Tried {
       ["Event", "long", (note) => note.event],
       ["Score", "number", (note) => number(note.score)],
       ["Why", "", (note) => el("span", { class: "why" }, note.why)],
-      ["Reason", "long", (note) => note.reason],
+      ["Reason", "long", (note) => note.reason.replace(/^.*?; home [^;]*;? ?/, "") || "every event"],
       ["At", "number", (note) => clock(note.at)],
     ], "It would have told nothing.");
-    this.element = card("Would have told", this.said, this.rows.element);
+    this.over = el("select", { onchange: () => this.fetch(this.given) }, ["1 hour", "1 day", "7 days", "30 days"].map((name) => el("option", { selected: name === "7 days" }, name)));
+    this.element = card("Would have told", el("label", { class: "note" }, "over the last ", this.over), this.said, this.rows.element);
     this.ask = later((given) => this.fetch(given), 350);
   }
 
   async fetch(given) {
     const mine = ++this.number;
+    this.given = given;
     this.said.textContent = "Asking …";
     const asked = Object.fromEntries(Object.entries(given).filter(([name]) => FIELDS.includes(name)));
     try {
-      const seen = await ask("POST", of(this.topic.name, "preview"), { ...asked, over: null }, this.signal);
+      const seen = await ask("POST", of(this.topic.name, "preview"), { ...asked, over: this.over.value }, this.signal);
       if (mine !== this.number) return;
       this.said.textContent = `${count(seen.told)} of ${count(seen.events)} live events, about ${number(Math.round(seen.a_day))} a day`;
       this.rows.show(seen.first);

@@ -1,0 +1,1 @@
+"""The console: what serves it, and the page in a real Chromium."""

@@ -1,0 +1,1 @@
+"""Routes for those who look."""
