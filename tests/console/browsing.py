@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
-PATIENCE = 30_000
+PATIENCE = 90_000
 """Milliseconds for what should take far less: a busy machine is not a failure."""
 
 
@@ -42,7 +42,7 @@ def looking(browser: Browser, url: str, *, width: int = 1280, height: int = 900,
 def open_room(page: Page, url: str, room: str, topic: str | None = None) -> None:
     """A room of the console, of this topic, loaded anew: a change of the address alone would draw it at an instant of its own."""
     if topic is not None:
-        page.add_init_script(f"sessionStorage.setItem('tidings-topic', {topic!r})")
+        page.add_init_script(f"if (origin !== 'null') sessionStorage.setItem('tidings-topic', {topic!r})")
     page.goto("about:blank")
     page.goto(f"{url}/#/{room}")
     page.get_by_role("heading", level=1).wait_for()

@@ -161,6 +161,7 @@ def test_a_board_shows_each_change_and_the_messages_that_paint_it(page, service,
     expect(rows).to_contain_text("s08")
     page.wait_for_timeout(600)
     service.post("/topics/stock/events", json={"sku": "s04", "size": 34, "price": 1})
+    expect(rows.locator("tr.fresh")).to_have_count(1)
     expect(rows.locator("tr.fresh")).to_contain_text("s04")
     expect(page.get_by_role("table", name="Its last changes")).to_contain_text("entered")
     expect(page.locator("#painted")).to_contain_text("s04:")

@@ -18,7 +18,9 @@ export function boards(main, place) {
   let [hearing, notes, held] = [null, [], new Map()];
 
   async function top(why) {
+    const mine = hearing;
     const rows = (await get(of(topic.name, "subscriptions", watcher.value, "top"), signal)).top;
+    if (mine !== hearing) return;
     const before = held;
     held = new Map(rows.map((row) => [row.event, row.score]));
     list.show(rows.map((row, at) => ({ ...row, rank: at + 1, why: why.get(row.event) })), { fresh: (row) => why.has(row.event) || (before.size > 0 && before.get(row.event) !== row.score) });
