@@ -80,6 +80,11 @@ def test_the_flow_counts_all_and_shows_a_sample(client):
     assert look["waits"][0] <= look["waits"][1]
 
 
+def test_who_does_not_stream_gets_one_look(client):
+    look = client.get("/topics/deals/flow").json()
+    assert (look["events"], look["told"], look["sample"], look["newest"]) == (0, 0, [], [])
+
+
 def test_changes_of_a_keyed_topic_are_painted_for_those_they_concern(client):
     client.put("/topics/stock", json={"schema": {"size": "number", "price": "number"}, "key": "sku"})
     client.post("/topics/stock/events", json=[{"sku": f"s{n}", "size": n, "price": 10 * n} for n in range(1, 6)])

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tidings.serve.access.callers import READ
+from tidings.serve.app.answers import JSON, json_answer
 from tidings.serve.app.documents import parameters
 from tidings.serve.app.requests import caller_of, service_of, text, topic_of, whole
 from tidings.serve.hearing.flow import Flow, Looking, Sample, Taking
@@ -23,7 +24,10 @@ from tidings.serve.refusals import Unacceptable
 router = APIRouter(tags=["hearing"])
 LOOK = 0.25
 STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"description": "A stream of looks.", "content": {EVENT_STREAM: {"schema": {"type": "string"}}}}
+    200: {
+        "description": "One look, a quarter of a second long; or a stream of them.",
+        "content": {JSON: {"schema": {"type": "object"}}, EVENT_STREAM: {"schema": {"type": "string"}}},
+    }
 }
 MOST_K = 50
 
@@ -34,7 +38,9 @@ async def flow(topic: str, request: Request) -> Response:
     service = service_of(request)
     running = service.flows[topic_of(request).folder.name]
     sample = Sample(running)
-    return Looks(running, sample, sample.taken, service.meters.stream(caller))
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        return Looks(running, sample, sample.taken, service.meters.stream(caller))
+    return await one_look(running, sample, sample.taken)
 
 
 @router.get(
@@ -65,7 +71,19 @@ async def painted(topic: str, request: Request) -> Response:
         running.enter(painter)
 
     await hosted.change(begin)
-    return Looks(running, painter, painter.taken, service.meters.stream(caller))
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        return Looks(running, painter, painter.taken, service.meters.stream(caller))
+    return await one_look(running, painter, painter.taken)
+
+
+async def one_look(flow: Flow, looking: Looking, taking: Taking) -> Response:
+    """For who does not stream."""
+    flow.enter(looking)
+    try:
+        await flow.rest(LOOK)
+    finally:
+        flow.leave(looking)
+    return json_answer(taking())
 
 
 class Looks(Response):
