@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 JAVA := JAVA_HOME="$$(cat build/java-home)"
 
-.PHONY: setup java browser check test pipeline bench peers data papers papers-full soak bounds plain wheel docs demo clean document
+.PHONY: setup java browser check test pipeline bench peers data papers papers-full soak bounds plain wheel docs demo live clean document
 
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
@@ -36,4 +36,6 @@ wheel: setup ; $(RUN) scripts/wheel.py && $(RUN) -m pytest -q -m wheel
 # Pages and drawings made from the code, then the site in build/site; a warning ends it.
 docs: setup ; $(RUN) -m docs.generate && $(RUN) -m docs.site
 demo: setup java ; $(JAVA) $(RUN) -m demo
+# The console on what the demo left, until Ctrl-C.
+live: setup ; $(RUN) -m demo.live
 clean: ; rm -rf .venv .java build dist demo/data demo/checkpoint demo/report.html

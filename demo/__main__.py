@@ -31,6 +31,10 @@ def main() -> None:
         ROOT / "data", np.datetime64(datetime.now(UTC).replace(tzinfo=None, minute=0, second=0, microsecond=0), "us") + HOUR
     )
     run(load_job(ROOT / "job.toml"), "local[2]", console, land=land)
+    console.print(
+        "[bold]make live[/bold] serves what is here, with offers still coming, and a console at http://127.0.0.1:8080/",
+        highlight=False,
+    )
 
 
 if __name__ == "__main__":

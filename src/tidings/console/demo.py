@@ -52,14 +52,14 @@ BATCH = 10
 
 
 class Coming(threading.Thread):
-    """Events that keep coming until the process ends; what a batch is, `batches` says."""
+    """Events that keep coming until the process ends."""
 
     def __init__(self, url: str, key: str | None = None) -> None:
         super().__init__(name="the demo's events", daemon=True)
-        self._url, self._key = url, key
+        self.url, self.key = url, key
 
     def run(self) -> None:
-        with connect(self._url, self._key) as service:
+        with connect(self.url, self.key) as service:
             self.wait(service)
             offers, stock = prepared(service)
             for events, objects in batches(random.Random(2026)):
