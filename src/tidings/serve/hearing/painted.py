@@ -1,7 +1,9 @@
 """A keyed topic's changes as the messages that range top-k paints: rectangles of the plane (l, r), each with what it tells.
 
 A watcher of [l, r] is a point of the plane; a message is for the watchers in its rectangle (`tidings.boards.paint`). The product
-keeps lists by another way; this paints beside it, from the objects as they stood when somebody began to look.
+keeps lists by another way; this paints beside it, from the objects as they stood when somebody began to look. The writer only
+notes what came; it is painted where a look is taken, in a thread of its own, so that nobody who publishes waits for it. What came
+of one object between two looks is one change.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tidings.boards.paint.paint import PaintDense, paint_each
+from tidings.boards.paint.tiles import Messages
 from tidings.errors import SchemaError, shown
 from tidings.index.points.objects import ObjectIndex
 from tidings.match.answers.results import Notification
@@ -39,20 +42,20 @@ class Painted:
         self._number: dict[str, int] = {}
         self._name: list[str] = []
         self._lock = threading.Lock()
-        self._changes: deque[dict[str, Any]] = deque(maxlen=NEWEST)
+        self._waiting: dict[str, Event] = {}
+        self._begun = False
         self._events, self._since = 0, time.monotonic()
 
     def begin(self, events: Iterable[Event]) -> None:
         """From the objects that are there, in the writer's thread."""
-        for event in events:
-            self._put(event)
+        self._waiting = {event.id: event for event in events}
 
     def _stands(self, values: Values) -> tuple[float, float]:
         """Its x, and its y, which ascends as relevance descends; infinite for what is in no list."""
         x, y = float(values.get(self._attribute, math.nan)), -self._by.value(values)
         return (x, y) if math.isfinite(x) and math.isfinite(y) else (0.0, math.inf)
 
-    def _put(self, event: Event) -> Any:
+    def _put(self, event: Event) -> tuple[Messages, float, float] | None:
         number = self._number.setdefault(event.id, len(self._name))
         if number == len(self._name):
             self._name.append(event.id)
@@ -66,21 +69,27 @@ class Painted:
         with self._lock:
             self._events += len(events)
             for event in events:
-                put = self._put(event)
-                if put is not None:
-                    messages, x, y = put
-                    tiles = [[_finite(end) for end in row[:4]] for row in messages[:RECTANGLES].tolist()]
-                    at = {"x": x, "y": None if y == math.inf else -y}
-                    self._changes.append({"object": event.id, **at, "messages": len(messages), "rectangles": tiles})
+                self._waiting.pop(event.id, None)
+                self._waiting[event.id] = event
 
     def taken(self) -> dict[str, Any]:
         """The newest changes, newest first; a rectangle is [least l, least r, greatest l, greatest r], null where it is open."""
         with self._lock:
-            said = {"events": self._events, "seconds": round(time.monotonic() - self._since, 4), "objects": len(self._objects)}
-            changes = list(reversed(self._changes))
-            self._changes.clear()
+            said: dict[str, Any] = {"events": self._events, "seconds": round(time.monotonic() - self._since, 4)}
+            waiting, self._waiting = self._waiting, {}
             self._events, self._since = 0, time.monotonic()
-        return said | {"changes": changes}
+        changes: deque[dict[str, Any]] = deque(maxlen=NEWEST)
+        for event in waiting.values():
+            if (put := self._put(event)) is not None:
+                changes.appendleft(_change(event.id, *put))
+        shown, self._begun = (list(changes) if self._begun else []), True
+        return said | {"objects": len(self._objects), "changes": shown}
+
+
+def _change(object: str, messages: Messages, x: float, y: float) -> dict[str, Any]:
+    tiles = [[_finite(end) for end in row[:4]] for row in messages[:RECTANGLES].tolist()]
+    at = {"x": x, "y": None if y == math.inf else -y}
+    return {"object": object, **at, "messages": len(messages), "rectangles": tiles}
 
 
 def _finite(end: float) -> float | None:

@@ -49,7 +49,7 @@ def test_a_check_warns_of_what_can_never_match(client):
 def looks(client: httpx.Client, path: str, enough):
     """Looks of a stream, until `enough` of them says so; what is published waits for the first."""
     found = []
-    with client.stream("GET", path, headers={"Accept": "text/event-stream"}) as stream:
+    with client.stream("GET", path, headers={"Accept": "text/event-stream"}, timeout=600) as stream:
         for line in stream.iter_lines():
             if line.startswith("data: "):
                 found.append(json.loads(line[6:]))

@@ -83,7 +83,7 @@ async def one_look(flow: Flow, looking: Looking, taking: Taking) -> Response:
         await flow.rest(LOOK)
     finally:
         flow.leave(looking)
-    return json_answer(taking())
+    return json_answer(await asyncio.to_thread(taking))
 
 
 class Looks(Response):
@@ -114,7 +114,7 @@ class Looks(Response):
             await send({"type": "http.response.body", "body": OPENING + b"\n", "more_body": True})
             quiet = 0
             while await self._flow.rest(LOOK) and not gone:
-                seen = self._taking()
+                seen = await asyncio.to_thread(self._taking)
                 quiet = 0 if seen["events"] or quiet >= 3 else quiet + 1
                 if quiet == 0:
                     body = b"event: look\ndata: %b\n\n" % orjson.dumps(seen)
