@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 JAVA := JAVA_HOME="$$(cat build/java-home)"
 
-.PHONY: setup java browser check test pipeline bench peers data papers papers-full soak bounds plain wheel docs demo live clean document
+.PHONY: setup java browser check test pipeline bench peers data papers papers-full soak bounds plain wheel release docs demo live clean document
 
 setup: ; @$(PYTHON) scripts/setup.py
 java: ; @$(PYTHON) scripts/java.py
@@ -33,6 +33,10 @@ soak: setup java ; $(JAVA) $(RUN) -m pytest -m soak --timeout 7200 && $(RUN) -m 
 document: setup ; $(RUN) -m pytest -q -m document tests/serve
 # A wheel that carries its kernels for a baseline CPU, and the test that it compiles nothing in an empty environment.
 wheel: setup ; $(RUN) scripts/wheel.py && $(RUN) -m pytest -q -m wheel
+# That wheel, the sources, a bill of materials and the changelog's section in dist, checked in an empty environment. CHANGELOG=--write puts
+# the section into CHANGELOG.md; nothing is committed or tagged.
+CHANGELOG ?=
+release: wheel ; $(RUN) scripts/release.py $(CHANGELOG)
 # Pages and drawings made from the code, then the site in build/site; a warning ends it.
 docs: setup ; $(RUN) -m docs.generate && $(RUN) -m docs.site
 demo: setup java ; $(JAVA) $(RUN) -m demo

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from docs import generate_architecture, generate_evidence, generate_filters
+from docs import generate_architecture, generate_evidence, generate_filters, generate_navigation
 from docs.figures import drawn
 
 if __name__ == "__main__":
     generate_filters.main()
     generate_architecture.main()
+    generate_navigation.main()
     drawn.main()
     generate_evidence.main()
