@@ -14,8 +14,8 @@ from tests.browsing import browse
 
 pytestmark = pytest.mark.browser
 MEASURED = """<!doctype html><iframe id="frame" width="{width}" height="1500" frameborder="0" src="{page}"></iframe><script>
-const frame = document.getElementById("frame"), over = (page) => page.scrollWidth - page.clientWidth;
-frame.onload = () => {{ document.documentElement.dataset.over = over(frame.contentDocument.documentElement); }};
+const frame = document.getElementById("frame"), width = () => frame.contentDocument.documentElement.scrollWidth;
+frame.onload = () => {{ document.documentElement.dataset.fits = width() <= frame.clientWidth; }};
 </script>"""
 
 
@@ -57,4 +57,4 @@ def test_the_landing_page_fits_and_follows_the_colours_asked_for(built, tmp_path
     assert len(np.unique(pixels[:, :, :3].reshape(-1, 3), axis=0)) > 50, "something is drawn"
     measured = tmp_path / "measured.html"
     measured.write_text(MEASURED.format(width=width, page=(built / "index.html").as_uri()))
-    assert 'data-over="0"' in browse(tmp_path, width, dark, "--dump-dom", measured, 1500), "nothing sticks out to the right"
+    assert 'data-fits="true"' in browse(tmp_path, width, dark, "--dump-dom", measured, 1500), "nothing sticks out to the right"
