@@ -15,6 +15,7 @@ NAMES = (
     "motree",
     "rttree",
     "topkw",
+    "window_kinds",
     "undo",
     "range_topk",
     "range_topk_boards",

@@ -38,6 +38,7 @@ SHOWCASE = (
     "S_INTERSECTS(place, BBOX(170, -20, -170, -10))",
     "S_INTERSECTS(place, POLYGON((0 0, 2 0, 1 2, 0 0)))",
     "S_WITHIN(place, BBOX(0, 0, 1, 1))",
+    "S_DWITHIN(place, POINT(1 2), 500, 'm')",
     "A_OVERLAPS(about, ('P30', 'Mate 20'))",
     "A_EQUALS(about, ('p30'))",
     "made >= TIMESTAMP('2026-01-01T00:00:00Z')",
@@ -46,6 +47,7 @@ SHOWCASE = (
     "brand LIKE 'Hua%'",
     "CASEI(brand) = CASEI('HUAWEI')",
     "price / stars < 100",
+    "price <= 0.9 * PREV(price) AND price < 500",
     "price <> 500",
     "price > 5 AND price < 3",
     "price = 'cheap'",
@@ -53,7 +55,7 @@ SHOWCASE = (
     "about = 'p30'",
     "colour = 'red'",
     "price = NULL",
-    "S_DWITHIN(place, POINT(1 2), 3)",
+    "S_FAR(place, POINT(1 2))",
 )
 
 NOON = "2026-01-02T12:00:00Z"

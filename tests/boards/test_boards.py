@@ -46,7 +46,7 @@ class BoardsMachine(RuleBasedStateMachine):
         self.ends = {}
 
     def matching(self, values):
-        return [id for id, (clauses, _, _) in self.oracle.watchers.items() if any(c.holds(SCHEMA, values) for c in clauses)]
+        return [id for id, w in self.oracle.watchers.items() if any(c.holds(SCHEMA, values) for c in w.clauses)]
 
     @rule(
         clauses=filters,

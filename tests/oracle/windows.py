@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 BEGINNING = -(2**62)
 
@@ -23,6 +26,29 @@ class Published(NamedTuple):
     time: int
     expires: int | None
     number: int
+    group: object = None
+    """None stands for itself."""
+
+
+def period_of(instant: int, unit: str, zone: str) -> tuple[int, ...]:
+    """The day, week or month of an instant (microseconds), as the calendar of a zone names it; they ascend."""
+    local = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant)).astimezone(ZoneInfo(zone)).date()
+    if unit == "month":
+        return local.year, local.month
+    return tuple(local.isocalendar())[:2] if unit == "week" else (local.toordinal(),)
+
+
+@cache
+def period_end(instant: int, unit: str, zone: str) -> int:
+    """The first instant of a later period, by halving: what a zone's clock shows is all that is asked."""
+    here, lo, hi = period_of(instant, unit, zone), instant, instant + 33 * 86_400 * 1_000_000
+    while hi - lo > 1:
+        middle = (lo + hi) // 2
+        if period_of(middle, unit, zone) > here:
+            hi = middle
+        else:
+            lo = middle
+    return hi
 
 
 @dataclass
@@ -39,11 +65,16 @@ class Interest:
     told: set[int] = field(default_factory=set)
     replayed: set[int] = field(default_factory=set)
     """Publications that count though they came before it."""
+    calendar: tuple[str, str] | None = None
+    """A period of the calendar, and the zone: what was published in the same one counts."""
+    per: bool = False
+    """Of one group only the best counts."""
 
     def is_candidate(self, match: Published, time: int, number: int) -> bool:
         return (
             (match.time > self.since or match.number in self.replayed)
             and (self.duration is None or match.time > time - self.duration)
+            and (self.calendar is None or period_of(match.time, *self.calendar) == period_of(time, *self.calendar))
             and (self.count is None or match.number > number - self.count)
             and (match.expires is None or time < match.expires)
         )
@@ -55,10 +86,15 @@ class Interest:
     def top(self, time: int, number: int) -> list[Published]:
         if self.expires is not None and self.expires <= time:
             return []
-        return self.candidates(time, number)[: self.k]
+        counting: list[Published] = []
+        for match in self.candidates(time, number):
+            taken = self.per and match.group is not None and match.group in {other.group for other in counting}
+            counting += [] if taken and self.k is not None else [match]
+        return counting[: self.k]
 
     def leaves(self, match: Published) -> list[int]:
         ends = [] if match.expires is None else [match.expires]
+        ends += [] if self.calendar is None else [period_end(match.time, *self.calendar)]
         return ends if self.duration is None else [*ends, match.time + self.duration]
 
 
@@ -80,11 +116,13 @@ class WindowsOracle:
         time: int,
         error: float | None = None,
         expires: int | None = None,
+        calendar: tuple[str, str] | None = None,
+        per: bool = False,
     ) -> None:
         longest = None
         if error is not None and k and self._queue_length is not None:
             longest = self._queue_length(k, error, count)
-        self.interests[subscription] = Interest(k, duration, count, time, expires, longest)
+        self.interests[subscription] = Interest(k, duration, count, time, expires, longest, calendar=calendar, per=per)
 
     def deactivate(self, subscription: str) -> None:
         del self.interests[subscription]
@@ -98,11 +136,20 @@ class WindowsOracle:
         self.clock = max(self.clock, time)
         return notices
 
-    def publish(self, event: str, time: int, expires: int | None, concerned: Sequence[tuple[str, float]]) -> list[Notice]:
+    def publish(
+        self,
+        event: str,
+        time: int,
+        expires: int | None,
+        concerned: Sequence[tuple[str, float]],
+        group: Callable[[str], object] | object = None,
+    ) -> list[Notice]:
+        """`group` of the event, or by subscription where they ask for different ones."""
         notices = self.advance(time)
         self.number += 1
         for subscription, relevance in concerned:
-            self.interests[subscription].matches.append(Published(event, relevance, time, expires, self.number))
+            of = group(subscription) if callable(group) else group
+            self.interests[subscription].matches.append(Published(event, relevance, time, expires, self.number, of))
         return notices + self._look(self.number)
 
     def replay(self, subscription: str, live: Sequence[Published], time: int) -> list[Notice]:

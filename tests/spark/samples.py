@@ -31,7 +31,8 @@ SCHEMA = td.Schema(
         "about": td.Words("as-is"),
     }
 )
-START = "2026-01-01T00:00:00Z"
+START = "2025-12-31T22:59:20Z"
+"""Forty seconds before the year ends in Berlin."""
 WORDS = np.array([f"w{i}" for i in range(12)])
 
 
@@ -56,6 +57,10 @@ def subscriptions(n: int, windows: bool = True) -> pa.Table:
         columns["k"] = pa.array([None if i % 7 == 0 else i % 4 for i in range(n)], pa.int32())
         columns["window"] = pa.array([(None, "20 s", "35 s", "7 events")[i % 4] if i % 7 else None for i in range(n)])
         columns["by"] = pa.array([(None, "-price", "size * 2")[i % 3] for i in range(n)])
+        periods = [("day", "week", "month")[i % 3] if i % 9 == 5 and i % 7 else None for i in range(n)]
+        columns["window"] = pa.array([p or w for p, w in zip(periods, columns["window"].to_pylist(), strict=True)])
+        columns["tz"] = pa.array([None if p is None else "Europe/Berlin" for p in periods], pa.string())
+        columns["per"] = pa.array([(None, "brand", "size", "brand", None)[i % 5] for i in range(n)], pa.string())
     return pa.table(columns)
 
 

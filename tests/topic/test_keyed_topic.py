@@ -16,8 +16,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 import tidings as td
 from tests.hostile import hostile
 from tests.oracle.boards import BoardsOracle
+from tests.oracle.gates import GateOracle
+from tests.oracle.windows import period_end
 from tidings.model.door.event import read_event
 from tidings.model.door.subscription import make_subscription
+from tidings.model.values.window import parse_window
 from tidings.rank.relevance import relevance_of
 
 SCHEMA = td.Schema(
@@ -25,6 +28,7 @@ SCHEMA = td.Schema(
 )
 EIGHTHS = st.integers(0, 64).map(lambda n: n / 8)
 IDS = st.sampled_from([f"s{i}" for i in range(6)])
+SECOND = 1_000_000
 KEYS = st.sampled_from([f"o{i}" for i in range(6)])
 FILTERS = st.one_of(
     st.none(),
@@ -33,9 +37,18 @@ FILTERS = st.one_of(
     st.tuples(EIGHTHS, st.sampled_from("ab")).map(lambda p: f"x <= {p[0]} AND brand = '{p[1]}'"),
     st.tuples(EIGHTHS, EIGHTHS).map(lambda p: f"x < {p[0]} OR price > {p[1]}"),
     st.sampled_from(["A_CONTAINS(about, ('red'))", "S_INTERSECTS(place, BBOX(0, 0, 2, 2))", "price IS NULL", "x * price > 4"]),
+    st.sampled_from(
+        [
+            "price <= 0.5 * PREV(price)",
+            "x >= 1 AND price < PREV(price)",
+            "brand <> PREV(brand) OR x < 1",
+            "NOT (PREV(x) > 2)",
+            "x / PREV(price) > 1",
+        ]
+    ),
 )
 K = st.sampled_from([None, 0, 1, 2, 3, 50, 100_000, 2**31 - 1])
-BY = ["-price", "price", "price + x", "price / x", "price * 1e308", '{"near": {"price": 3, "x": 2}}', None]
+BY = ["-price", "price", "price + x", "price / x", "PREV(price) - price", "price * 1e308", '{"near": {"price": 3, "x": 2}}', None]
 VALUES = st.fixed_dictionaries(
     {},
     optional={
@@ -48,6 +61,14 @@ VALUES = st.fixed_dictionaries(
 )
 
 
+PACES = [
+    {"dwell": "2 s"},
+    {"dwell": "1 s", "budget": "3 per hour"},
+    {"budget": "2 per day"},
+    {"cooldown": "2 s"},
+    {"digest": "day"},
+    {"digest": "at 06:00"},
+]
 POISON = {id: ranking for id, ranking in hostile("price").items() if "expires" not in ranking}
 
 
@@ -56,6 +77,7 @@ class KeyedMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         self.oracle = BoardsOracle(SCHEMA)
+        self.gates: dict[str, GateOracle] = {}
         self.expires: dict[str, int] = {}
         self.ends: dict[str, int] = {}
         self.time = 0
@@ -78,13 +100,20 @@ class KeyedMachine(RuleBasedStateMachine):
         by=st.sampled_from(BY),
         lives=st.sampled_from([None, None, 0, 1, 3]),
         score=st.sampled_from([None, None, 2.0, "1 + price", "x - price"]),
+        window=st.sampled_from([None, None, "2 s", "PT5S", "day", "month"]),
+        tz=st.sampled_from([None, "Europe/Berlin"]),
+        per=st.sampled_from([None, None, "brand", "x", "id"]),
+        pace=st.sampled_from([{}, {}, {}, *PACES]),
     )
-    def subscribe_any(self, id, filter, k, by, lives, score) -> None:
-        self.subscribe(id, filter, k, by, lives, score=score)
+    def subscribe_any(self, id, filter, k, by, lives, score, window, tz, per, pace) -> None:
+        window = None if "digest" in pace else window
+        per = None if "cooldown" in pace and per != "id" else per
+        self.subscribe(id, filter, k, by, lives, score=score, window=window, tz=tz, per=per, **pace)
 
     def subscribe(self, id, filter, k, by, lives, **others) -> None:
         """Watchers of every shape, some of whom have expired before they begin."""
         self._forget(id)
+        self.gates.pop(id, None)
         expires = None if lives is None else self.time + lives
         notes = self.topic.subscribe(id, filter, k=k, by=by, expires=expires, time=self.time, **others)
         expected = []
@@ -92,11 +121,42 @@ class KeyedMachine(RuleBasedStateMachine):
             s = make_subscription(SCHEMA, id, filter, k=k, by=by, **others)
             by = s.by
             relevance = s.score_of if by is None else self._relevance(s, by)
-            expected = self.oracle.watch(id, s.clauses, k, relevance)
+            ends = None if s.window is None or s.window.count else self._ends(s)
+            expected = self.oracle.watch(id, s.clauses, s.listed, relevance, ends, s.per)
+            if s.paced:
+                self.gates[id] = self._gate(s, expires)
         if lives:
             self.ends[id] = expires
-        assert [n[:5] for n in notes] == expected
+        assert [n[:5] for n in notes] == self._heard([(change, self.time) for change in expected], begun=id)
         self._compare()
+
+    def _gate(self, s, expires):
+        pace = {"budget": None if s.budget is None else (int(s.budget.split()[0]), s.budget.split()[2]), "digest": s.digest}
+        pace |= {name: getattr(s, name) and parse_window(getattr(s, name)).duration for name in ("cooldown", "dwell")}
+        end = None if expires is None else expires * SECOND
+        return GateOracle(True, s.k, **pace, tz=s.tz or "UTC", per=s.per is not None, expires=end)
+
+    def _heard(self, told, begun=None):
+        """What is heard of (change, second), which are in order of time: by all up to now, or by one that has just begun."""
+        heard = [change for change, _ in told if change[0] not in self.gates]
+        for (id, key, score, rank, why), at in told:
+            if id in self.gates:
+                self.gates[id].history.append(((key, score, rank, why, at * SECOND), self._value(id, key)))
+        for id, gate in self.gates.items():
+            if begun is None or id == begun:
+                heard += [(id, *note[:4]) for note, _ in gate.heard(self.time * SECOND)]
+        return heard
+
+    def _value(self, id, key):
+        """By what a watcher's digest takes one of each: an object that is gone stands for itself."""
+        per = self.oracle.watchers[id].per if id in self.oracle.watchers else None
+        return key if per in (None, "id") or key not in self.oracle.objects else self.oracle.objects[key].get(per)
+
+    def _ends(self, s):
+        if s.window.calendar is None:
+            return lambda at: at + s.window.duration // SECOND
+        # Seconds are enough: no zone's day ends within one.
+        return lambda at: period_end(at * SECOND, s.window.calendar, s.tz or "UTC") // SECOND
 
     def _relevance(self, s, by):
         judge = relevance_of(SCHEMA, by)
@@ -112,11 +172,22 @@ class KeyedMachine(RuleBasedStateMachine):
         if id in self.oracle.watchers:
             self.oracle.unwatch(id)
 
+    @rule(id=IDS, filter=FILTERS)
+    def update(self, id, filter) -> None:
+        """What is told is what differs."""
+        if id in self.oracle.watchers:
+            notes = self.topic.update(id, filter=filter, time=self.time)
+            clauses = make_subscription(SCHEMA, id, filter).clauses
+            told = [(change, self.time) for change in self.oracle.change(id, clauses=clauses)]
+            assert [n[:5] for n in notes] == (self._heard(told, begun=id) if told else [])
+            self._compare()
+
     @rule(id=IDS)
     def unsubscribe(self, id) -> None:
         if id in self.oracle.watchers:
             self.topic.unsubscribe(id)
             self._forget(id)
+            self.gates.pop(id, None)
 
     @rule(
         changes=st.lists(
@@ -140,32 +211,33 @@ class KeyedMachine(RuleBasedStateMachine):
             events.append(event)
             there = values is not None and (lives is None or lives > 0)
             net.append((key, read_event(SCHEMA, event, "sku").values if there else None))
-        expected |= self.oracle.publish_batch(net)
+        told = expected + [(change, self.time) for change in self.oracle.published(net)]
         notes = (
             self.topic.publish_batch(events, time=self.time) if len(events) > 1 else self.topic.publish(events[0], time=self.time)
         )
-        assert {n[:5] for n in notes} == expected
+        assert sorted((n[:5] for n in notes), key=repr) == sorted(self._heard(told), key=repr)
         self._compare()
 
-    def _pass_time(self, later) -> set[tuple]:
+    def _pass_time(self, later) -> list[tuple]:
         """Objects and watchers expire in the order of their times; of one instant, watchers first."""
         self.time += later
-        expected: set[tuple] = set()
+        expected: list[tuple] = []
         ends = [(at, 0, id) for id, at in self.ends.items()] + [(at, 1, key) for key, at in self.expires.items()]
         for at, kind, name in sorted(ends):
             if at > self.time:
                 break
+            expected += self.oracle.advance(at - 1)
             if kind == 0:
                 self._forget(name)
             else:
-                expected |= self.oracle.publish_batch([(name, None)])
+                expected += [(change, at) for change in self.oracle.published([(name, None)])]
                 del self.expires[name]
-        return expected
+        return expected + self.oracle.advance(self.time)
 
-    @rule(later=st.integers(0, 4))
+    @rule(later=st.one_of(st.integers(0, 4), st.integers(0, 4), st.sampled_from([3 * 3600, 86_400, 20 * 86_400])))
     def advance(self, later) -> None:
-        expected = self._pass_time(later)
-        assert {n[:5] for n in self.topic.advance(self.time)} == expected
+        expected = self._heard(self._pass_time(later))
+        assert sorted((n[:5] for n in self.topic.advance(self.time)), key=repr) == sorted(expected, key=repr)
 
     @rule()
     def reopen(self) -> None:
@@ -183,7 +255,7 @@ class KeyedMachine(RuleBasedStateMachine):
         time, held = self.time + later, self.oracle.objects
         self.oracle.objects = {key: values for key, values in held.items() if self.expires.get(key, time + 1) > time}
         for id in self.oracle.watchers:
-            expected = self.oracle.top(id) if self.ends.get(id, time + 1) > time else []
+            expected = self.oracle.top(id, time) if self.ends.get(id, time + 1) > time else []
             assert [(m.event, m.score) for m in self.topic.top(id, time=time)] == expected
         self.oracle.objects = held
         self._compare()

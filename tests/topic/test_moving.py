@@ -103,5 +103,45 @@ def test_many_moves_are_as_many_new_subscriptions():
     moving.store.memtable.check()
 
 
+@pytest.mark.parametrize("key", [None, "id"])
+def test_moving_tells_what_came_into_reach_and_what_went_out(tmp_path, key):
+    with td.open(tmp_path, "taxis", SCHEMA, key=key) as topic:
+        for n in range(4):
+            topic.publish({"id": f"t{n}", "price": 1, "place": (n / 100, 0.0)}, time=0)
+        topic.subscribe("ann", "price < 5", within=((0.0, 0.0), "1.5 km"), time=1)
+        for step in range(1, 4):
+            assert topic.move("ann", (step / 100_000, 0.0), time=2) == []
+        assert [n[1:5:3] for n in topic.move("ann", (0.02, 0.0), time=3)] == [("t0", "left"), ("t2", "entered"), ("t3", "entered")]
+        assert [n[1:5:3] for n in topic.update("ann", filter="price < 5 AND price > 9", time=4)] == [
+            ("t1", "left"),
+            ("t2", "left"),
+            ("t3", "left"),
+        ]
+        assert len(topic.outbox()) == 6 + (0 if key is None else 2)
+
+
+def test_a_circle_of_the_filter_goes_with_it_and_one_beside_it_stays():
+    topic = td.Topic("taxis", SCHEMA)
+    topic.subscribe("of", "S_DWITHIN(place, POINT(0 0), 1, 'km') AND price < 5")
+    topic.subscribe("beside", "price < 5", within=((0.0, 0.0), "1 km"))
+    for id in ("of", "beside"):
+        topic.update(id, filter="price < 9")
+    assert ids(topic, (1.0, 1.0)) == ["of"]
+    assert ids(topic, (0.001, 0.0)) == ["beside", "of"]
+
+
+def test_the_nearest_are_the_best_and_the_score_is_the_distance():
+    topic = td.Topic("taxis", SCHEMA)
+    topic.subscribe("ann", k=1, window="1 hour", by={"near": {"place": (0.0, 0.0)}}, time=0)
+    notes = [note for x in (0.03, 0.01, 0.02) for note in topic.publish({"id": f"t{x}", "place": (x, 0.0)}, time=1)]
+    assert [(note.event, round(note.score)) for note in notes] == [("t0.03", -3336), ("t0.01", -1112)]
+
+
+@pytest.mark.parametrize("by", [{"near": {"place": (0, 0), "price": 3}}, {"near": {"place": (0, 0, 1, 1)}}, {"near": {"place": 5}}])
+def test_a_malformed_nearness_is_refused_in_one_sentence(by):
+    with pytest.raises(td.errors.SubscriptionError, match=r"by\.near"):
+        td.Topic("taxis", SCHEMA).subscribe("eve", k=1, by=by)
+
+
 def anew_score(topic: td.Topic, i: int) -> float:
     return topic.subscription(f"s{i}").score

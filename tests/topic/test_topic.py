@@ -7,6 +7,7 @@ import math
 import shutil
 import tempfile
 import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,13 +19,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import tidings as td
 from tests.hostile import hostile
+from tests.oracle.gates import GateOracle
 from tests.oracle.topic import OracleMatch, TopicOracle
 from tests.oracle.windows import WindowsOracle
 from tidings.match.answers.ordering import match_table
 from tidings.match.store import definition
 from tidings.model.door.event import Event
+from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
+from tidings.model.values.window import parse_window
 from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import relevance_of
 
@@ -144,8 +148,18 @@ RANKINGS = [
     {"window": "2 s"},
     {"expires": 3},
     {"k": 2, "expires": 5},
+    {"k": 2, "per": "brand", "by": "-price"},
+    {"k": 1, "window": "day", "tz": "Asia/Kolkata", "per": "size"},
+    {"k": 2, "window": "PT2S", "per": "id"},
 ]
 POISON = hostile("price")
+PACES = [
+    {"budget": "2 per hour"},
+    {"budget": "3 per day", "cooldown": "2 s"},
+    {"cooldown": "PT3S"},
+    {"digest": "day"},
+    {"digest": "at 05:30"},
+]
 
 
 class TopicMachine(RuleBasedStateMachine):
@@ -158,6 +172,7 @@ class TopicMachine(RuleBasedStateMachine):
         # A generation begins with a match, so the topic is asked before the oracle.
         self.oracle.weight = lambda word: self.topic.store.similar.weight(word)
         self.windows = WindowsOracle()
+        self.gates: dict[str, GateOracle] = {}
         self.time = 0
 
     def make(self) -> td.Topic:
@@ -179,6 +194,19 @@ class TopicMachine(RuleBasedStateMachine):
             self.oracle.subscribe(id, filter, **ranking)
         self._reactivate(id)
 
+    def _paced(self, notes: list[tuple], events: dict[str, Event]) -> list[tuple]:
+        """What is heard of what would be told up to now: (subscription, event, score, rank, why, at)."""
+        heard = [note for note in notes if note[0] not in self.gates]
+        for note in notes:
+            if note[0] in self.gates:
+                event = events.get(note[1]) or self.oracle.events.get(note[1])
+                per = self.oracle.subscriptions[note[0]].per
+                group = None if per is None else self._group(event)(note[0]) if event is not None else note[1]
+                self.gates[note[0]].history.append((note[1:], group))
+        for id, gate in self.gates.items():
+            heard += [(id, *told) for told, _ in gate.heard(self.time * SECOND)]
+        return heard
+
     def teardown(self) -> None:
         self.patch.undo()
         self.topic.close()
@@ -191,11 +219,15 @@ class TopicMachine(RuleBasedStateMachine):
         score=SCORES,
         k=KS,
         expires=st.one_of(st.none(), TIMES),
-        window=st.one_of(st.none(), st.sampled_from(["2 s", "3 events"])),
+        window=st.one_of(st.none(), st.sampled_from(["2 s", "3 events", "PT3S", "day", "week", "month"])),
         by=st.sampled_from(BY),
+        per=st.sampled_from([None, None, "brand", "price", "made", "id"]),
+        tz=st.sampled_from([None, "Europe/Berlin"]),
+        pace=st.sampled_from([{}, {}, *PACES]),
     )
-    def subscribe(self, id, filter, score, k, expires, window, by) -> None:
-        self._subscribe(id, filter, score=score, k=k, window=window, expires=expires, by=by)
+    def subscribe(self, id, filter, score, k, expires, window, by, per, tz, pace) -> None:
+        window = None if "digest" in pace else window
+        self._subscribe(id, filter, score=score, k=k, window=window, expires=expires, by=by, per=per, tz=tz, **pace)
 
     @rule(
         id=IDS,
@@ -224,11 +256,16 @@ class TopicMachine(RuleBasedStateMachine):
     def change_filter(self, id, filter) -> None:
         """A filter given to an ideal point, or taken from it, makes another window; any other keeps it."""
         before = self.oracle.subscriptions.get(id)
-        if before is not None and before.by is not None:
-            self.topic.update(id, filter=filter, time=self.time)
+        if before is not None and before.similarity is None:
+            notes = self.topic.update(id, filter=filter, time=self.time)
             clauses = (Clause(),) if filter is None else tuple(compile_filter(SCHEMA, filter))
             self.oracle.update(id, clauses=clauses)
-            if ideal_point(before) != ideal_point(self.oracle.subscriptions[id]):
+            told = [] if before.is_ranked else self._differences(before, self.oracle.subscriptions[id])
+            if id in self.gates:
+                self.gates[id].history += [(note[1:], self._group(self.oracle.events[note[1]])(id)) for note in told]
+                told = [(id, *note) for note, _ in self.gates[id].heard(self.time * SECOND)] if told else []
+            assert [flat(note) for note in notes] == [(*note[:2], round(note[2], 9), *note[3:]) for note in told]
+            if before.by is not None and ideal_point(before) != ideal_point(self.oracle.subscriptions[id]):
                 self._reactivate(id)
 
     def _judged(self, event: Event, match: OracleMatch, now: int) -> float | None:
@@ -240,9 +277,39 @@ class TopicMachine(RuleBasedStateMachine):
         if id in self.windows.interests:
             self.windows.deactivate(id)
         s = self.oracle.subscriptions.get(id)
-        if s is not None and (s.k is not None or s.window is not None):
+        self.gates.pop(id, None)
+        if s is not None and s.paced:
+            pace = {"budget": None if s.budget is None else (int(s.budget.split()[0]), s.budget.split()[2]), "digest": s.digest}
+            pace |= {"cooldown": None if s.cooldown is None else parse_window(s.cooldown).duration, "tz": s.tz or "UTC"}
+            self.gates[id] = GateOracle(False, s.k, **pace, per=s.per is not None, expires=s.expires)
+        if s is not None and s.is_ranked:
             window = (s.window.duration, s.window.count) if s.window is not None else (None, None)
-            self.windows.activate(id, s.k, *window, self.time * SECOND, expires=s.expires)
+            calendar = None if s.window is None or s.window.calendar is None else (s.window.calendar, s.tz or "UTC")
+            now = self.time * SECOND
+            self.windows.activate(id, s.listed, *window, now, expires=s.expires, calendar=calendar, per=s.per is not None)
+
+    def _differences(self, before: Subscription, after: Subscription) -> list[tuple]:
+        """The live events that only the one or only the other matches."""
+        now = self.time * SECOND
+        if after.expires is not None and after.expires <= now:
+            return []
+        live = [e for _, e in sorted(self.oracle.events.items()) if e.expires is None or now < e.expires]
+        was, there = (
+            {e.id: s.score_of(e.values) for e in live if any(clause.holds(SCHEMA, e.values) for clause in s.clauses)}
+            for s in (before, after)
+        )
+        was, there = ({id: score for id, score in found.items() if math.isfinite(score)} for found in (was, there))
+        left = [(after.id, id, score, None, "left", now) for id, score in was.items() if id not in there]
+        return left + [(after.id, id, score, None, "entered", now) for id, score in there.items() if id not in was]
+
+    def _group(self, event: Event) -> Callable[[str], object]:
+        """The value by which a subscription counts one."""
+
+        def group(subscription: str) -> object:
+            per = self.oracle.subscriptions[subscription].per
+            return None if per is None else event.id if per == "id" else event.values.get(per)
+
+        return group
 
     @rule(
         id=IDS,
@@ -302,6 +369,7 @@ class TopicMachine(RuleBasedStateMachine):
         names = [("price.lo", pa.float64(), 1), ("brand.in", pa.list_(pa.string()), 2)]
         columns = {"id": [row[0] for row in kept]} | {name: pa.array([row[i] for row in kept], kind) for name, kind, i in names}
         kinds = {"k": pa.int64(), "window": pa.string(), "by": pa.string(), "expires": pa.timestamp("s", "UTC")}
+        kinds |= {"per": pa.string(), "tz": pa.string()}
         columns |= {name: pa.array([row[3].get(name) for row in kept], kind) for name, kind in kinds.items()}
         self.topic.subscribe_many(pa.table(columns), time=self.time)
         for id, lo, brands, ranking in kept:
@@ -376,10 +444,10 @@ class TopicMachine(RuleBasedStateMachine):
             (ranked if match.subscription in self.windows.interests else plain).append(match)
         read = self.oracle.publish(event, now)
         judged = [(m.subscription, self._judged(read, m, now)) for m in ranked]
-        told = self.windows.publish(read.id, now, read.expires, [(s, r) for s, r in judged if r is not None])
+        told = self.windows.publish(read.id, now, read.expires, [(s, r) for s, r in judged if r is not None], self._group(read))
         expected = [(m.subscription, m.event, m.score, None, "matched", now) for m in plain]
         expected += [(s, e, r, rank or None, why, at) for s, e, r, rank, why, at in told]
-        expected = [(*n[:2], round(n[2], 9), *n[3:]) for n in expected]
+        expected = [(*n[:2], round(n[2], 9), *n[3:]) for n in self._paced(in_time(expected), {read.id: read})]
         assert sorted(map(flat, notes), key=repr) == sorted(expected, key=repr)
 
     @rule(batch=st.lists(events(), min_size=1, max_size=5, unique_by=lambda e: e["id"]))
@@ -387,23 +455,24 @@ class TopicMachine(RuleBasedStateMachine):
         """The same as one after the other."""
         now = self.time * SECOND
         notes = self.topic.publish_batch(batch, time=self.time)
-        expected = []
+        expected, published = [], {}
         for event in batch:
             ranked, plain = [], []
             for match in self.oracle.match(event, time=now):
                 (ranked if match.subscription in self.windows.interests else plain).append(match)
-            read = self.oracle.publish(event, now)
+            read = published[event["id"]] = self.oracle.publish(event, now)
             judged = [(m.subscription, self._judged(read, m, now)) for m in ranked]
-            told = self.windows.publish(read.id, now, read.expires, [(s, r) for s, r in judged if r is not None])
+            told = self.windows.publish(read.id, now, read.expires, [(s, r) for s, r in judged if r is not None], self._group(read))
             expected += [(m.subscription, m.event, round(m.score, 9), None, "matched", now) for m in plain]
             expected += [(s, e, round(r, 9), rank or None, why, at) for s, e, r, rank, why, at in told]
+        expected = self._paced(in_time(expected), published)
         assert sorted(map(flat, notes), key=repr) == sorted(expected, key=repr)
 
-    @rule(later=st.integers(0, 3))
+    @rule(later=st.one_of(st.integers(0, 3), st.integers(0, 3), st.sampled_from([5 * 3600, 86_400, 9 * 86_400])))
     def advance(self, later) -> None:
         self.time += later
         told = self.windows.advance(self.time * SECOND)
-        told = [(s, e, round(r, 9), rank or None, why, at) for s, e, r, rank, why, at in told]
+        told = self._paced(in_time([(s, e, round(r, 9), rank or None, why, at) for s, e, r, rank, why, at in told]), {})
         assert sorted(map(flat, self.topic.advance(self.time)), key=repr) == sorted(told, key=repr)
 
     @rule(later=st.integers(0, 3))
@@ -459,6 +528,10 @@ def test_words_weigh_something_though_the_first_similarity_subscription_can_neve
 def rounded(matches) -> list[tuple[str, str, float]]:
     """Similarities are summed in the order of word codes by the one and of words by the other."""
     return [(event, subscription, round(score, 9)) for event, subscription, score in matches]
+
+
+def in_time(notes: list[tuple]) -> list[tuple]:
+    return sorted(notes, key=lambda note: note[5])
 
 
 def flat(note: td.Notification) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -29,7 +30,16 @@ EVENT = st.tuples(
     st.one_of(st.none(), st.integers(-2, 12)),
     st.lists(RELEVANCES, min_size=6, max_size=6),
     st.integers(0, 63),
+    st.integers(0, 3),
 )
+CALENDARS = st.builds(
+    lambda unit, tz: (Window(calendar=unit), tz),
+    st.sampled_from(["day", "day", "week", "month"]),
+    st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]),
+)
+HOUR = 3_600_000_000
+DST = round(datetime(2026, 3, 28, 22, tzinfo=UTC).timestamp()) * 1_000_000
+"""The last day of winter time in Berlin."""
 POINTS = st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.integers(0, 8).map(lambda n: n / 8))
 PLACED = st.tuples(
     st.sampled_from(["a", "b", "ab", "ä", ""]),
@@ -60,23 +70,33 @@ class WindowsMachine(RuleBasedStateMachine):
         self.born = 0
         self.saved = {}
 
-    @initialize()
-    def begin(self):
-        self.now = 0
+    @initialize(unit=st.sampled_from([1, HOUR, 7 * HOUR]), start=st.sampled_from([0, DST, DST - 20 * HOUR]))
+    def begin(self, unit, start):
+        """Steps of time so long that calendars' periods end, also where a day has 23 hours."""
+        self.unit, self.now = unit, start
 
     @rule(
         target=active,
         k=st.one_of(st.none(), st.integers(0, 4), st.just(20)),
-        window=WINDOWS,
+        window=st.one_of(WINDOWS.map(lambda window: (window, None)), CALENDARS),
         error=st.sampled_from([None, None, 0.4, 0.9]),
         back=st.integers(-2, 3),
+        per=st.booleans(),
+        narrow=st.booleans(),
     )
-    def activate(self, k, window, error, back):
+    def activate(self, k, window, error, back, per, narrow):
         self.born += 1
-        name = f"s{self.born}"
+        name, (window, tz), since = f"s{self.born}", window, self.now - back * self.unit
+        if window is not None and window.duration is not None:
+            window = Window(duration=window.duration * self.unit)
         duration, count = (None, None) if window is None else (window.duration, window.count)
-        self.windows.activate(name, k, window, self.now - back, error)
-        self.oracle.activate(name, k, duration, count, self.now - back, error)
+        calendar = None if window is None or window.calendar is None else (window.calendar, tz)
+        error = None if per else error
+        self.windows.activate(name, k, window, since, error, "sku" if per else None, tz)
+        self.oracle.activate(name, k, duration, count, since, error, calendar=calendar, per=per)
+        if k and error is None and narrow:
+            # As short as it may be, so that small histories fall off the edge.
+            self.windows.memory.lists["limit"][self.windows.slot(name)] = k + 1
         return name
 
     @rule(subscription=consumes(active))
@@ -89,15 +109,15 @@ class WindowsMachine(RuleBasedStateMachine):
         return [(s, relevances[i % 6]) for i, s in enumerate(chosen)]
 
     def stamp(self, event):
-        name, step, lives, relevances, mask = event
-        time = self.now + step
+        name, step, lives, relevances, mask, group = event
+        time = self.now + step * self.unit
         self.now = max(self.now, time)
-        return name, time, None if lives is None else time + lives, self.concerned(relevances, mask)
+        return name, time, None if lives is None else time + lives * self.unit, self.concerned(relevances, mask), group
 
     @rule(event=EVENT)
     def publish(self, event):
         event = self.stamp(event)
-        assert sorted(self.windows.publish(*event)) == sorted(self.oracle.publish(*event))
+        assert sorted(self.windows.publish(*event)) == sorted(self.oracle.publish(*event[:4], event[4] or None))
 
     @rule(events=st.lists(EVENT, max_size=8))
     def publish_batch(self, events):
@@ -110,18 +130,20 @@ class WindowsMachine(RuleBasedStateMachine):
             starts,
             [self.windows.slot(s) for event in events for s, _ in event[3]],
             [relevance for event in events for _, relevance in event[3]],
+            [event[4] for event in events for _ in event[3]],
         )
-        notices = [notice for event in events for notice in self.oracle.publish(*event)]
+        notices = [notice for event in events for notice in self.oracle.publish(*event[:4], event[4] or None)]
         assert sorted(columns) == sorted(notices)
         assert (np.diff(columns.at) >= 0).all()
 
     @rule(step=st.integers(-1, 14))
     def advance(self, step):
-        self.now = max(self.now, self.now + step)
+        self.now = max(self.now, self.now + step * self.unit)
         assert sorted(self.windows.advance(self.now)) == sorted(self.oracle.advance(self.now))
 
     @rule(subscription=active, step=st.integers(-1, 10))
     def top(self, subscription, step):
+        step *= self.unit
         if self.oracle.interests[subscription].k is None:
             with pytest.raises(SubscriptionError, match="has no k"):
                 self.windows.top(subscription, self.now)
@@ -149,9 +171,10 @@ class WindowsMachine(RuleBasedStateMachine):
         self.windows.set_clock(old.clock, old.publications)
         self.windows.names, self.windows._free = old.names, old._free
         self.windows._slots, self.windows._activations = old._slots, old._activations
+        self.windows._per, self.windows.grouped = old._per, old.grouped
         slots = np.array(sorted(old._slots.values()), np.int32)
         for name, slot in old._slots.items():
-            self.windows.begin(np.array([slot], np.int32), old._activations[name].terms())
+            self.windows.begin(np.array([slot], np.int32), self.windows.terms([old._activations[name]]))
         pieces = [slots[:cut], slots[cut:]]
         self.windows.load(pieces, [old.save(piece) for piece in pieces])
 
@@ -169,25 +192,27 @@ class TestWindowsSoak(WindowsMachine.TestCase):
     settings = settings(max_examples=3000, stateful_step_count=80, deadline=None)
 
 
-@pytest.mark.parametrize("error", [None, 0.2])
+@pytest.mark.parametrize(("error", "groups"), [(None, 0), (0.2, 0), (None, 5), (None, 60)])
 @pytest.mark.parametrize("kind", ["time", "count", "none"])
-def test_a_long_stream(kind, error):
+def test_a_long_stream(kind, error, groups):
     """Pruning, refilling, growing and forgetting events, at sizes that the state machine does not reach."""
     random = np.random.default_rng(7)
     windows, oracle = Windows(), WindowsOracle(oracle_queue_length)
     for s in range(12):
         k, span = int(random.integers(1, 7)), int(random.integers(5, 90))
         duration, count = (span if kind == "time" else None), (span if kind == "count" else None)
-        windows.activate(f"s{s}", k, None if kind == "none" else Window(duration=duration, count=count), 0, error)
-        oracle.activate(f"s{s}", k, duration, count, 0, error)
+        windows.activate(
+            f"s{s}", k, None if kind == "none" else Window(duration=duration, count=count), 0, error, "sku" if groups else None
+        )
+        oracle.activate(f"s{s}", k, duration, count, 0, error, per=groups > 0)
     time = 0
     for e in range(500):
         time += int(random.integers(0, 3))
         late = int(random.integers(0, 20)) if random.random() < 0.1 else 0
         expires = time + int(random.integers(-3, 60)) if random.random() < 0.1 else None
         concerned = [(f"s{s}", int(random.integers(0, 1000)) / 8) for s in range(12) if random.random() < 0.8]
-        event = (f"e{e}", time - late, expires, concerned)
-        assert sorted(windows.publish(*event)) == sorted(oracle.publish(*event))
+        event = (f"e{e}", time - late, expires, concerned, 1 + int(random.integers(0, groups)) if groups else 0)
+        assert sorted(windows.publish(*event)) == sorted(oracle.publish(*event[:4], event[4] or None))
     windows.check()
     assert error is not None or windows.stats["prunes"] > 0
     assert sorted(windows.advance(time + 200)) == sorted(oracle.advance(time + 200))

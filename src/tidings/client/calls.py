@@ -37,11 +37,17 @@ class Fields(TypedDict, total=False):
     k: int | None
     window: str | int | timedelta | None
     by: str | Mapping[str, Any] | None
+    per: str | None
+    tz: str | None
+    budget: str | None
+    cooldown: str | timedelta | None
+    dwell: str | timedelta | None
+    digest: str | None
     error: float | None
     expires: Any
     owner: str | None
     tags: Sequence[str] | None
-    within: tuple[Sequence[float], float] | None
+    within: tuple[Sequence[float], float | str] | None
 
 
 class Changes(Fields, total=False):

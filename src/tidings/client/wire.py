@@ -26,8 +26,8 @@ JSON, NDJSON, ARROW, EVENTS = "application/json", "application/x-ndjson", "appli
 
 
 class Heard(NamedTuple):
-    """A notification as it is delivered: `event` is the event itself, or None if the service no longer has it, and `number` its
-    place in the topic's outbox, by which one goes on later."""
+    """A notification as it is delivered: `event` is the event itself, or None if the service no longer has it, `number` its place
+    in the topic's outbox, by which one goes on later, and `digest` what a digest tells together."""
 
     number: int
     id: str
@@ -38,6 +38,7 @@ class Heard(NamedTuple):
     rank: int | None
     why: str
     at: datetime
+    digest: tuple[dict[str, Any], ...] = ()
 
 
 def encoded(value: Any) -> bytes:
@@ -101,7 +102,8 @@ def matches_of(rows: list[dict[str, Any]]) -> list[Match]:
 
 def notification_of(row: Mapping[str, Any]) -> Notification:
     at = datetime.fromisoformat(row["at"])
-    return Notification(row["subscription"], row["event"], row["score"], row["rank"], row["why"], at)
+    note = Notification(row["subscription"], row["event"], row["score"], row["rank"], row["why"], at)
+    return with_body(note, {"digest": row["digest"]}) if "digest" in row else note
 
 
 def notifications_of(table: pa.Table) -> Notifications:
@@ -124,7 +126,7 @@ def notifications_of(table: pa.Table) -> Notifications:
 def heard_of(row: Mapping[str, Any]) -> Heard:
     at = datetime.fromisoformat(row["at"])
     fields = (row["number"], row["id"], row["subscription"], row["owner"], row["event"], row["score"], row["rank"], row["why"])
-    return Heard(*fields, at)
+    return Heard(*fields, at, tuple(row.get("digest", ())))
 
 
 def subscription_of(schema: Schema, row: Mapping[str, Any]) -> Subscription:

@@ -24,6 +24,12 @@ def subscribe(
     k: Annotated[int | None, typer.Option(help="Hear of the k best alone.")] = None,
     window: Annotated[str | None, typer.Option(help="Of the last '1 day' or '1000 events'.")] = None,
     by: Annotated[str | None, typer.Option(help="Best by this, as '-price'.")] = None,
+    per: Annotated[str | None, typer.Option(help="Only the best with one value of this attribute.")] = None,
+    tz: Annotated[str | None, typer.Option(help="The time zone of a window 'day', 'week' or 'month'.")] = None,
+    budget: Annotated[str | None, typer.Option(help="At most so many, as '10 per day'.")] = None,
+    cooldown: Annotated[str | None, typer.Option(help="Nothing for so long after one, as '1 hour'.")] = None,
+    dwell: Annotated[str | None, typer.Option(help="Tell of an object that has stayed so long.")] = None,
+    digest: Annotated[str | None, typer.Option(help="The best of a 'day', 'week' or 'month' together, or 'at 08:00'.")] = None,
     score: Annotated[str | None, typer.Option(help="A number, or a formula as '1 + 0.5 * price'.")] = None,
     owner: Annotated[str | None, typer.Option(help="Whose it is.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="What it is filed under; may be repeated.")] = None,
@@ -36,7 +42,22 @@ def subscribe(
     asked = one_object(filter) if filter is not None and filter.lstrip().startswith("{") else filter
     with topic_at(where, key) as topic:
         notes = topic.subscribe(
-            id, asked, k=k, window=window, by=by, score=number(score), owner=owner, tags=tag, expires=expires, replay=replay
+            id,
+            asked,
+            k=k,
+            window=window,
+            by=by,
+            per=per,
+            tz=tz,
+            budget=budget,
+            cooldown=cooldown,
+            dwell=dwell,
+            digest=digest,
+            score=number(score),
+            owner=owner,
+            tags=tag,
+            expires=expires,
+            replay=replay,
         )
     show((note.to_dict() for note in notes), as_json, nothing=f"{id!r} is subscribed")
 

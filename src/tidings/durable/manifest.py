@@ -30,8 +30,8 @@ from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.vocabulary import Vocabulary
 from tidings.model.values.schema import Schema
 
-FORMAT = 3
-READABLE = (1, 2, 3)
+FORMAT = 4
+READABLE = (1, 2, 3, 4)
 """Format 1 has no `sums`; segments of format 2 have no tags, and not the text of filters."""
 KEPT = 8
 NEWEST = "manifest.json"

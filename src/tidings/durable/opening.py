@@ -17,8 +17,9 @@ import os
 import warnings
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tidings.durable.lake.address import folder_of, place_of
 from tidings.durable.lake.lake import Lake
@@ -41,13 +42,14 @@ from tidings.durable.recovery import catch_up, restore_publisher
 from tidings.durable.registry import FORMAT, READABLE, REGISTRY, Registry, set_meta
 from tidings.durable.registry_cleanup import prune, pruned_to
 from tidings.durable.registry_journal import RegistryJournal
-from tidings.errors import SchemaError, StorageError, StorageWarning
+from tidings.errors import SchemaError, StorageError, StorageWarning, shown
 from tidings.match.store.array_files import private
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.reader import Snapshot
 from tidings.match.store.segment import Segment
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.values.schema import Attribute, Schema
+from tidings.model.values.window import Window, duration
 from tidings.topic.topic import Topic
 
 READER_TRIES = 4
@@ -61,8 +63,11 @@ def open_topic(
     *,
     key: str | None = None,
     mode: str = "w",
+    retention: str | timedelta | None = None,
+    outbox_limit: int | None = None,
 ) -> DurableTopic:
-    """The topic in folder `path`, made if there is none; `mode="r"` only reads. Without a schema it opens what is there."""
+    """The topic in folder `path`, made if there is none; `mode="r"` only reads. Without a schema it opens what is there. A
+    `retention` and an `outbox_limit` are kept until others are given."""
     folder = folder_of(path, "open_topic")
     if mode not in ("r", "w"):
         raise StorageError(f"mode = {mode!r}: a topic is opened with 'w' to write or 'r' to read")
@@ -85,6 +90,8 @@ def open_topic(
         registry = Registry(folder / REGISTRY, readonly=mode == "r")
         undo.callback(registry.close)
         name, schema, key = agree(registry, folder, name, schema, key)
+        if mode == "w":
+            keep_settings(registry, retention, outbox_limit)
         topic = DurableTopic(folder, registry, lock, name, schema, key)
         undo.pop_all()
     return topic
@@ -148,6 +155,19 @@ def agree(
     return meta["name"], kept, meta["key"]
 
 
+def keep_settings(registry: Registry, retention: str | timedelta | None, outbox_limit: int | None) -> None:
+    given: dict[str, Any] = {}
+    if retention is not None:
+        given["retention"] = str(Window(duration=duration("retention", retention)))
+    if outbox_limit is not None:
+        if isinstance(outbox_limit, bool) or not isinstance(outbox_limit, int) or outbox_limit < 1:
+            raise StorageError(f"outbox_limit is {shown(outbox_limit)}: a number of notifications from 1 on is accepted")
+        given["outbox_limit"] = outbox_limit
+    if given:
+        with registry.transaction() as db:
+            set_meta(db, **given)
+
+
 class DurableTopic(Outbox, Topic):
     def __init__(
         self,
@@ -160,11 +180,12 @@ class DurableTopic(Outbox, Topic):
         known: Mapping[str, LiveSegment] | None = None,
     ) -> None:
         """`known` are segments that are mapped already, by file."""
-        super().__init__(name, schema, key=key)
+        settings = registry.meta()
+        super().__init__(name, schema, key=key, retention=settings.get("retention"))
         self._known_segments = dict(known or {})
         self.folder = folder
         self.registry = registry
-        self.journal = self.record = RegistryJournal(registry, key is not None)
+        self.journal = self.record = RegistryJournal(registry, key is not None, settings.get("outbox_limit"))
         self._lock = lock
         self._files: dict[Segment, str] = {}
         """where each segment that is in service was written"""

@@ -42,7 +42,7 @@ _OF = {"subscription": "json_extract(body, '$[0]')", "owner": "json_extract(body
 
 
 class Waiting(NamedTuple):
-    """A notification in the outbox. `id` is stable; `owner` is the subscription's when it was told."""
+    """A notification in the outbox. `id` is stable; `owner` is the subscription's when it was told; `digest` is its list."""
 
     number: int
     id: str
@@ -53,6 +53,7 @@ class Waiting(NamedTuple):
     why: str
     at: str
     owner: str | None
+    digest: list[dict[str, Any]] | None = None
 
 
 class Outbox:
@@ -182,7 +183,8 @@ class OutboxReader:
 def _waiting(number: int, id: str, body: str) -> Waiting:
     fields: list[Any] = json.loads(body)
     subscription, event, score, rank, why, at = fields[:6]
-    return Waiting(number, id, subscription, event, score, rank, why, at, fields[6] if len(fields) > 6 else None)
+    owner, told = fields[6] if len(fields) > 6 else None, fields[7] if len(fields) > 7 and why == "digest" else {}
+    return Waiting(number, id, subscription, event, score, rank, why, at, owner, told.get("digest"))
 
 
 def _notification(body: str) -> Notification:

@@ -15,8 +15,9 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from tidings.durable.lake.address import Url, folder_of, place_of
 from tidings.durable.lake.lake import MANIFESTS, Lake, LostRace
@@ -35,22 +36,45 @@ Given = Schema | Mapping[str, Attribute] | None
 
 @overload
 def open(
-    path: str | os.PathLike[str], name: str | None = None, schema: Given = None, *, key: str | None = None, mode: Literal["w"] = "w"
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    schema: Given = None,
+    *,
+    key: str | None = None,
+    mode: Literal["w"] = "w",
+    retention: str | timedelta | None = None,
+    outbox_limit: int | None = None,
 ) -> DurableTopic: ...
 
 
 @overload
 def open(
-    path: str | os.PathLike[str], name: str | None = None, schema: Given = None, *, key: str | None = None, mode: str
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    schema: Given = None,
+    *,
+    key: str | None = None,
+    mode: str,
+    retention: str | timedelta | None = None,
+    outbox_limit: int | None = None,
 ) -> DurableTopic | LakeTopic: ...
 
 
 def open(
-    path: str | os.PathLike[str], name: str | None = None, schema: Given = None, *, key: str | None = None, mode: str = "w"
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    schema: Given = None,
+    *,
+    key: str | None = None,
+    mode: str = "w",
+    retention: str | timedelta | None = None,
+    outbox_limit: int | None = None,
 ) -> DurableTopic | LakeTopic:
     """The topic at `path`, a folder or a URL, made if there is none; `mode="r"` only reads.
 
-    Without a schema it opens what is there.
+    Without a schema it opens what is there. With `retention`, as "7 days", events without `expires` end so long after they were
+    published, and with `outbox_limit` at most so many notifications wait, of which the oldest are dropped; both are kept with the
+    topic until others are given.
     """
     place = place_of(path)
     lake = None
@@ -59,8 +83,10 @@ def open(
     elif (place / MANIFESTS).is_dir():
         lake = Lake(FolderObjects(place.absolute()))
     if lake is None:
-        return open_topic(path, name, schema, key=key, mode=mode)
-    return read_lake(lake, name) if mode == "r" else write_lake(lake, name, schema, key, mode)
+        return open_topic(path, name, schema, key=key, mode=mode, retention=retention, outbox_limit=outbox_limit)
+    if mode == "r":
+        return read_lake(lake, name)
+    return write_lake(lake, name, schema, key, mode, {"retention": retention, "outbox_limit": outbox_limit})
 
 
 def read_lake(lake: Lake, name: str | None) -> LakeTopic:
@@ -70,12 +96,14 @@ def read_lake(lake: Lake, name: str | None) -> LakeTopic:
     return LakeTopic(lake, manifest)
 
 
-def write_lake(lake: Lake, name: str | None, schema: Given, key: str | None, mode: str) -> DurableTopic:
+def write_lake(
+    lake: Lake, name: str | None, schema: Given, key: str | None, mode: str, settings: Mapping[str, Any]
+) -> DurableTopic:
     """Through the registry that this machine keeps for the URL, brought up to what is there."""
     folder = machine_cache().root / "writers" / hashlib.sha256(lake.title.encode()).hexdigest()[:32]
     with one_at_a_time(folder):
         bring_up(lake, folder)
-        topic = open_topic(folder, name, schema, key=key, mode=mode)
+        topic = open_topic(folder, name, schema, key=key, mode=mode, **settings)
     try:
         topic.keep_in(lake)
     except BaseException:

@@ -34,9 +34,10 @@ from tidings.errors import StorageError, StorageWarning
 from tidings.match.store.array_files import private
 
 REGISTRY = "registry.sqlite"
-FORMAT = 3
-READABLE = (1, 2, 3)
-"""Format 1 has no check sums beside bodies; format 2 no consumers, and subscriptions without tags and circles."""
+FORMAT = 4
+READABLE = (1, 2, 3, 4)
+"""Format 1 has no check sums beside bodies; format 2 no consumers, and subscriptions without tags and circles; format 3
+no groups, calendars or paces."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS subscription (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, body TEXT NOT NULL, crc INTEGER) WITHOUT ROWID;

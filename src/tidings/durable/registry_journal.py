@@ -18,6 +18,7 @@ from tidings.match.store.store import Store
 from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_to_record
 from tidings.model.door.subscription import Subscription, to_record
+from tidings.topic.gates import GATE
 from tidings.topic.journal import Journal
 from tidings.topic.publications import Publications
 from tidings.topic.publisher import Publisher
@@ -37,6 +38,10 @@ def _put_states(db: sqlite3.Connection, publisher: Publisher) -> None:
     db.executemany("INSERT OR REPLACE INTO state (name, body, crc) VALUES (?, ?, ?)", states)
 
 
+def _drop_states(db: sqlite3.Connection, ids: Sequence[str]) -> None:
+    db.executemany("DELETE FROM state WHERE name = ? OR name = ?", [(id, GATE + id) for id in ids])
+
+
 def _kept(told: list[Any], owner: str | None, body: Mapping[str, Any] | None) -> list[Any]:
     """A notification as the outbox keeps it; owner and body only where there is one."""
     if body is not None:
@@ -45,9 +50,11 @@ def _kept(told: list[Any], owner: str | None, body: Mapping[str, Any] | None) ->
 
 
 class RegistryJournal(Journal):
-    def __init__(self, registry: Registry, keyed: bool) -> None:
+    def __init__(self, registry: Registry, keyed: bool, outbox_limit: int | None = None) -> None:
+        """With an `outbox_limit` the outbox keeps the newest so many, whoever has not heard the others."""
         self.registry = registry
         self.keyed = keyed
+        self.outbox_limit = outbox_limit
         self.hearing: Hearing | None = None
         """set where notifications are delivered with their events and owners, see `outbox`"""
         self.seen: Callable[[Sequence[Event], Sequence[Notification]], None] | None = None
@@ -70,16 +77,27 @@ class RegistryJournal(Journal):
             put_subscriptions(db, seq, [(subscription.id, json.dumps(to_record(subscription)))])
             if not same_window:
                 db.execute("DELETE FROM state WHERE name = ?", (subscription.id,))
+            if subscription.id not in publisher.gates:
+                db.execute("DELETE FROM state WHERE name = ?", (GATE + subscription.id,))
             self._put_notes(db, notes)
             _put_states(db, publisher)
             set_meta(db, seq=seq)
 
-    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int, notes: Sequence[Notification]) -> None:
+    def loaded(
+        self,
+        seq: int,
+        table: pa.Table,
+        replaced: Sequence[str],
+        since: int,
+        notes: Sequence[Notification],
+        publisher: Publisher,
+    ) -> None:
         with self.registry.transaction() as db:
             put_gone(db, seq, replaced)
             put_chunk(db, seq, len(table), chunk_body(table, since))
-            db.executemany("DELETE FROM state WHERE name = ?", [(id,) for id in replaced])
+            _drop_states(db, replaced)
             self._put_notes(db, notes)
+            _put_states(db, publisher)
             set_meta(db, seq=seq)
 
     def _put_notes(self, db: sqlite3.Connection, notes: Sequence[Notification]) -> None:
@@ -90,11 +108,13 @@ class RegistryJournal(Journal):
         bodies = [(n.id + suffix, json.dumps(_kept(told, of, n.body))) for n, told, of in fields]
         due = [(id, body, crc_of(body)) for id, body in bodies]
         db.executemany("INSERT OR IGNORE INTO outbox (id, body, crc) VALUES (?, ?, ?)", due)
+        if due and self.outbox_limit is not None:
+            db.execute("DELETE FROM outbox WHERE number <= (SELECT max(number) FROM outbox) - ?", (self.outbox_limit,))
 
     def removed(self, seq: int, ids: Sequence[str]) -> None:
         with self.registry.transaction() as db:
             put_gone(db, seq, ids)
-            db.executemany("DELETE FROM state WHERE name = ?", [(id,) for id in ids])
+            _drop_states(db, ids)
             set_meta(db, seq=seq)
 
     def published(self, events: Publications | None, notes: Sequence[Notification], publisher: Publisher) -> None:

@@ -11,7 +11,8 @@ A subscription's `by` says how, in one of three forms:
     {"near": {"price": 500, "size": 70}, "weights": {"price": 0.01}, "decay": "1 day"}
     {"by": "-price", "decay": "12 h"}
 
-`near` is an ideal point: relevance is minus the weighted Euclidean distance to it, weights being 1 where not given. `decay`
+`near` is an ideal point: relevance is minus the weighted Euclidean distance to it, weights being 1 where not given. Of a place,
+{"near": {"place": [x, y]}}, it is minus the distance to the point, in metres or the plane's own unit. `decay`
 lets what is older count less: relevance falls by 1 for each such stretch of age, which is exponential decay of exp(relevance).
 All relevances of a subscription fall alike, so their order never changes: instead of lowering the old ones, an event published
 at t is raised by t / decay. The number reported is the raised one.
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 
 from tidings.model.door.by import By, read_by
 from tidings.model.filter.clause import Values
+from tidings.model.filter.geodesy import distance_of
 from tidings.model.filter.operands import NumberExpression
 from tidings.model.values.schema import Schema
 
@@ -42,12 +44,20 @@ Relevance = Callable[[Values, int], float | None]
 def relevance_of(schema: Schema, by: str) -> Relevance:
     """The relevance that `by` means; SubscriptionError if it means none."""
     meaning = read_by(schema, by)
-    relevance = _near(meaning) if meaning.expression is None else _computed(meaning.expression)
+    if meaning.place is not None:
+        relevance = _away(schema, *meaning.place)
+    else:
+        relevance = _near(meaning) if meaning.expression is None else _computed(meaning.expression)
     return relevance if meaning.decay is None else _decayed(relevance, meaning.decay)
 
 
 def _computed(expression: NumberExpression) -> Relevance:
     return lambda values, time: expression.value(values) if expression.attributes <= values.keys() else None
+
+
+def _away(schema: Schema, name: str, point: tuple[float, float]) -> Relevance:
+    far = distance_of(schema, name, point)
+    return lambda values, time: 0.0 - far(values) if name in values else None
 
 
 def _near(by: By) -> Relevance:
@@ -99,6 +109,8 @@ class ColumnRelevance:
 def column_relevance(schema: Schema, by: str) -> ColumnRelevance | None:
     """The relevance that `by` means, for columns; None if it has to be asked of one event after the other."""
     meaning = read_by(schema, by)
+    if meaning.place is not None:
+        return None
     if meaning.expression is None:
         return ColumnRelevance(tuple(name for name, _, _ in meaning.near), _near_column(meaning), meaning.decay)
     column = meaning.expression.column

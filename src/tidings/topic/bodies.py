@@ -25,6 +25,9 @@ def with_bodies(
     bodies: dict[tuple[str, Any], dict[str, Any] | None] = {}
     told: list[Notification] = []
     for note in notes:
+        if note.body is not None:
+            told.append(note)
+            continue
         place = (note.event, note.at if (note.event, note.at) in published else None)
         if place not in bodies:
             found = published.get(place) or live.get(note.event)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time as wall_clock
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 
 from tidings.errors import EventError, StorageError, shown
@@ -25,6 +26,7 @@ from tidings.model.door.event import EventReader
 from tidings.model.door.single_values import read_time
 from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Attribute, Schema
+from tidings.model.values.window import duration
 from tidings.topic.journal import Act, Journal
 from tidings.topic.publisher import Publisher
 from tidings.topic.undo import Remembered
@@ -33,8 +35,17 @@ Told = TypeVar("Told", bound=Sequence[Notification])
 
 
 class Changing:
-    def __init__(self, name: str, schema: Schema | Mapping[str, Attribute], *, key: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        schema: Schema | Mapping[str, Attribute],
+        *,
+        key: str | None = None,
+        retention: str | timedelta | None = None,
+    ) -> None:
         self.name = name
+        self.retention = None if retention is None else duration("retention", retention)
+        """microseconds after which an event without `expires` ends"""
         self.schema = schema if isinstance(schema, Schema) else Schema(schema)
         self.key = key
         self._read = EventReader(self.schema, key)

@@ -37,7 +37,15 @@ class Journal:
     ) -> None:
         """A subscription was set, of which these notifications are due; `same_window` if it goes on with the window it had."""
 
-    def loaded(self, seq: int, table: pa.Table, replaced: Sequence[str], since: int, notes: Sequence[Notification]) -> None:
+    def loaded(
+        self,
+        seq: int,
+        table: pa.Table,
+        replaced: Sequence[str],
+        since: int,
+        notes: Sequence[Notification],
+        publisher: Publisher,
+    ) -> None:
         """A table of subscriptions was set, and these notifications are due."""
 
     def removed(self, seq: int, ids: Sequence[str]) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tidings.errors import EventError, SubscriptionError, shown
+from tidings.errors import EventError, FilterError, SubscriptionError, shown
 from tidings.model.door.single_values import read_place
-from tidings.model.door.subscription import Circle, Subscription, changed, read_bounded
+from tidings.model.door.subscription import Circle, Subscription, changed
 from tidings.model.filter.clause import Box, Clause
-from tidings.model.filter.geodesy import circle_of, within
+from tidings.model.filter.geodesy import DWITHIN, circle_of, read_metres, within
 from tidings.model.values.schema import Place, Schema
 
 
@@ -40,7 +40,8 @@ def changed_in_place(schema: Schema, before: Subscription, changes: Mapping[str,
     if "filter" not in changes and "within" not in changes:
         return changed(schema, before, given)
     bare = _without_circle(before)
-    if bare is not None and before.within is None and "within" not in changes:
+    of_filter = before.within is None and DWITHIN in (before.filter or "").lower()
+    if bare is not None and before.within is None and "within" not in changes and not of_filter:
         circle = bare[1]
     after = changed(schema, before if bare is None else bare[0], given)
     return after if circle is None else placed_within(schema, after, circle)
@@ -51,8 +52,12 @@ def _circle(schema: Schema, given: object) -> tuple[tuple[float, float], float]:
     if not isinstance(attribute, Place):
         raise SubscriptionError("the topic has no Place attribute to be near to")
     if not isinstance(given, list | tuple) or len(given) != 2:
-        raise SubscriptionError(f"within is {shown(given)}: ((x, y), metres) is accepted")
-    return _point("within", given[0], attribute.plane), read_bounded("within", given[1], 0.0)
+        raise SubscriptionError(f"within is {shown(given)}: ((x, y), metres) or ((x, y), '500 m') is accepted")
+    try:
+        metres = read_metres("within", given[1], attribute.plane)
+    except FilterError as error:
+        raise SubscriptionError(str(error)) from None
+    return _point("within", given[0], attribute.plane), metres
 
 
 def _without_circle(subscription: Subscription) -> tuple[Subscription, Circle] | None:

@@ -96,6 +96,9 @@ class PastEvents:
     def column(self, name: str) -> NDArray[np.float64]:
         return np.concatenate([np.empty(0), *(part.numbers(name) for part in self._parts)])[self._order]
 
+    def groups(self, name: str) -> NDArray[np.int64]:
+        return np.concatenate([np.empty(0, np.int64), *(part.groups(name) for part in self._parts)])[self._order]
+
     def _place(self, row: int) -> tuple[EventBatch, int]:
         part = int(np.searchsorted(self._first, self._order[row], side="right")) - 1
         return self._parts[part], int(self._order[row] - self._first[part])

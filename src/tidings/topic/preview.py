@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings._lazy import lazily
+from tidings.boards.plain import recalled
 from tidings.errors import SubscriptionError
 from tidings.match.answers.explain import explain_pair
 from tidings.match.answers.notifications import Notifications
@@ -69,11 +70,13 @@ class Preview:
 def asked_of(schema: Schema, subscription: Subscription, key: str | None) -> Schema:
     """The attributes that a subscription asks for: the rest of an event is not read."""
     names = {name for clause in subscription.clauses for name in clause.by_attribute(schema) if name in schema}
-    names |= set(subscription.terms)
+    names |= set(subscription.terms) | {name for name in schema if name == subscription.per}
     names |= {name for clause in subscription.clauses for residue in clause.residue for name in residue.attributes}
     if subscription.by is not None:
         by = read_by(schema, subscription.by)
         names |= {name for name, _, _ in by.near} | (set() if by.expression is None else by.expression.attributes)
+        names |= set() if by.place is None else {by.place[0]}
+    names = {recalled(name) for name in names}
     # An index serves the first Place and the first Words of a schema: which that is may not change.
     for kind, first in ((Place, schema.place), (Words, schema.words)):
         if first is not None and any(isinstance(schema[name], kind) for name in names):
@@ -101,7 +104,9 @@ def preview(
     notes = _told(narrow, key, store, asked, events, since, until)
     days = Counter(notes.table()["at"].to_numpy().astype("datetime64[D]").astype(str).tolist())
     whole = _whole(schema, key, past, events, notes[:first])
-    told = [with_body(n, event_body(schema, whole[n.event], key)) if n.event in whole else n for n in notes[:first]]
+    told = [
+        with_body(n, event_body(schema, whole[n.event], key)) if n.event in whole and n.body is None else n for n in notes[:first]
+    ]
     reasons = [_reason(store.reader(), asked, note, whole.get(note.event)) for note in told]
     return Preview(len(events), len(notes), since, until, dict(sorted(days.items())), tuple(told), tuple(reasons))
 

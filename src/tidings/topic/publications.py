@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Values
+from tidings.model.values.groups import group_of
 from tidings.topic.live_events import LiveEvents
 from tidings.windows.memory import NEVER
 
@@ -34,6 +36,9 @@ class Publications(Protocol):
     def column(self, name: str) -> NDArray[np.float64]:
         """A Number, Time or Date attribute of all, NaN where it is missing."""
 
+    def groups(self, name: str) -> NDArray[np.int64]:
+        """The group of each by its value of an attribute, or by its `id`; 0 where it has none."""
+
     def values(self, row: int) -> Values: ...
 
     def events(self) -> list[Event]:
@@ -51,11 +56,14 @@ class Publications(Protocol):
 
 
 class PublishedBatch:
-    def __init__(self, batch: EventBatch, now: int, given: bool) -> None:
-        """All are published `now` if that was `given`; else each at its own time, and now if it has none."""
+    def __init__(self, batch: EventBatch, now: int, given: bool, retention: int | None = None) -> None:
+        """All are published `now` if that was `given`; else each at its own time, and now if it has none. With a `retention` those
+        without an end get one."""
+        self.at = np.full(len(batch), now) if given else np.where(batch.time == NONE, now, batch.time)
+        if retention is not None:
+            batch = batch.ending(np.where(batch.expires == NONE, self.at + retention, batch.expires))
         self.batch = batch
         self.ids = batch.ids
-        self.at = np.full(len(batch), now) if given else np.where(batch.time == NONE, now, batch.time)
         self.expires = np.where(batch.expires == NONE, NEVER, batch.expires)
 
     def __len__(self) -> int:
@@ -63,6 +71,9 @@ class PublishedBatch:
 
     def column(self, name: str) -> NDArray[np.float64]:
         return self.batch.numbers(name)
+
+    def groups(self, name: str) -> NDArray[np.int64]:
+        return self.batch.groups(name)
 
     def values(self, row: int) -> Values:
         return self.batch.values(row)
@@ -91,10 +102,18 @@ def plain_part(ids: pa.StringArray, at: NDArray[np.int64], hits: Hits) -> tuple[
     return row, Part(subscription, event, score.to_numpy(), None, MATCHED, at[row])
 
 
+def event_group(event: Event, name: str) -> int:
+    """As `Publications.groups`, of one."""
+    return group_of(event.id if name == "id" else event.values.get(name))
+
+
 class PublishedEvent:
-    def __init__(self, event: Event, now: int, given: bool) -> None:
+    def __init__(self, event: Event, now: int, given: bool, retention: int | None = None) -> None:
+        at = now if given or event.time is None else event.time
+        if retention is not None and event.expires is None:
+            event = replace(event, expires=at + retention)
         self.event = event
-        self.at = np.array([now if given or event.time is None else event.time])
+        self.at = np.array([at])
         self.expires = np.array([NEVER if event.expires is None else event.expires])
 
     def __len__(self) -> int:
@@ -106,6 +125,9 @@ class PublishedEvent:
 
     def column(self, name: str) -> NDArray[np.float64]:
         return np.array([self.event.values.get(name, np.nan)], np.float64)
+
+    def groups(self, name: str) -> NDArray[np.int64]:
+        return np.array([event_group(self.event, name)])
 
     def values(self, row: int) -> Values:
         return self.event.values

@@ -14,35 +14,33 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, overload
 
 from tidings.boards.boards import Boards
-from tidings.boards.changes import Changes
 from tidings.errors import StorageWarning
-from tidings.match.answers.notifications import ENTERED, LEFT, PROMOTED, UPDATED, Notifications, Part
+from tidings.match.answers.notifications import Notifications, Part
 from tidings.match.answers.results import Match, Notification, instant
 from tidings.match.store.hits import Hits
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Values
+from tidings.model.values.groups import group_of
 from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import relevance_of
+from tidings.topic.candidates import candidates_of, first_of_groups, reached
+from tidings.topic.gates import GATE, Gates, state_json
 from tidings.topic.live_events import LiveEvents
-from tidings.topic.publications import Publications
+from tidings.topic.publications import Publications, event_group
 from tidings.topic.ranked_matches import RankedMatches, parted
-from tidings.windows.entries import Entries
-from tidings.windows.memory import BEGINNING, CLOCK
+from tidings.topic.telling import differences, in_order, of_changes, parts_of
+from tidings.topic.watching import counts_of
+from tidings.windows.memory import CLOCK
 from tidings.windows.near.ideal_points import POINTS, IdealPoints
-from tidings.windows.windows import Candidate, Windows
-
-BOARD_WHY = np.array([LEFT, ENTERED, UPDATED], np.int8)
-"""What the reasons of boards are called here."""
+from tidings.windows.windows import Windows
 
 
 class Publisher:
@@ -60,12 +58,15 @@ class Publisher:
         """of those that have a window and an end: from when on they hear nothing"""
         self._expiring: list[tuple[int, str]] = []
         self._gone: list[str] = []
+        self.gates = Gates(key is not None)
+        self.past: dict[str, dict[str, Values]] = {}
+        """what boards that are to be made anew recalled: see `restore_boards`"""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Publisher:
         """To go on from; boards are left out, which `restore_boards` makes of the objects."""
         made = copy.copy(self)
         made.events, made.windows = copy.deepcopy(self.events, memo), copy.deepcopy(self.windows, memo)
-        made.near = copy.deepcopy(self.near, memo)
+        made.near, made.gates = copy.deepcopy(self.near, memo), copy.deepcopy(self.gates, memo)
         made._expires, made._expiring, made._gone = dict(self._expires), list(self._expiring), list(self._gone)
         made.ranked = RankedMatches(self.schema, made._expires_at, self.ranked.failures)
         made.boards = None
@@ -81,11 +82,22 @@ class Publisher:
         s, by = subscription, subscription.by
         if s.expires is not None and s.expires <= time:
             return []
+        now, past = time if self.clock is None else max(time, self.clock), self.past.pop(s.id, None)
+        watch = partial(
+            self.boards.watch,
+            s.id,
+            s.clauses,
+            s.k,
+            expires=s.expires,
+            counts=counts_of(self.schema, self.events, s),
+            past=past,
+            time=now,
+        )
         if by is None:
             # A score without a finite value is no match, and matching counts it.
-            return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, s.score_of, s.expires, counted=False), time)
+            return of_changes(watch(None, s.score_of, counted=False), time)
         if not by.lstrip().startswith("{") and not s.terms:
-            return of_changes(self.boards.watch(s.id, s.clauses, s.k, by, None, s.expires), time)
+            return of_changes(watch(by), time)
         relevance = relevance_of(self.schema, by)
 
         def known(values: Values) -> float:
@@ -93,22 +105,52 @@ class Publisher:
             value = relevance(values, 0) if not s.terms or math.isfinite(s.score_of(values)) else None
             return math.nan if value is None else value
 
-        return of_changes(self.boards.watch(s.id, s.clauses, s.k, None, known, s.expires), time)
+        return of_changes(watch(None, known), time)
 
     def knows(self, id: str) -> bool:
         """Whether there is anything of this subscription's here that a change of it may concern."""
-        return self.boards is not None or id in self._expires or id in self.windows or id in self.near
+        return self.boards is not None or id in self._expires or id in self.windows or id in self.near or id in self.gates
 
     def register(self, subscription: Subscription, time: int, replay: bool) -> list[Notification]:
         """Begin, or begin anew; `replay` tells of the live events. A keyed topic's list is told anyway."""
         self.deactivate(subscription.id)
+        self.gates.begin(subscription)
         notes = self.activate(subscription, time)
-        return notes + self.replay(subscription, time) if replay and self.boards is None else notes
+        return self._paced(notes + self.replay(subscription, time) if replay and self.boards is None else notes, None)
 
     def register_many(self, replaced: Sequence[str], subscriptions: Sequence[Subscription], time: int) -> list[Notification]:
+        """Those of a table that begin at once: all of a keyed topic, else ideal points and who has a pace."""
         for id in replaced:
             self.deactivate(id)
-        return [note for subscription in subscriptions for note in self.activate(subscription, time)]
+            self.gates.drop(id)
+        for subscription in subscriptions:
+            self.gates.begin(subscription)
+        return self._paced([note for subscription in subscriptions for note in self.activate(subscription, time)], None)
+
+    @overload
+    def _paced(self, notes: Notifications, events: Publications | None, until: int | None = None) -> Notifications: ...
+
+    @overload
+    def _paced(self, notes: list[Notification], events: None) -> list[Notification]: ...
+
+    def _paced(
+        self, notes: Notifications | list[Notification], events: Publications | None, until: int | None = None
+    ) -> Notifications | list[Notification]:
+        """What is heard of these notifications where some have a pace, and of what time brings to gates up to `until`."""
+        if not self.gates:
+            return notes
+        waits = until is not None and self.gates.next_instant is not None and self.gates.next_instant <= until
+        if not waits and not any(note.subscription in self.gates for note in notes):
+            return notes
+        published = {} if events is None else {event.id: event for event in events.events()}
+
+        def group(note: Notification) -> int:
+            event = published.get(note.event) or self.events.get(note.event)
+            per = self.gates.per(note.subscription)
+            return group_of(note.event) if event is None or per is None else event_group(event, per)
+
+        heard = self.gates.through(notes, until, group)
+        return Notifications.of(heard) if isinstance(notes, Notifications) else heard
 
     def deactivate(self, id: str) -> None:
         if self.boards is not None and id in self.boards:
@@ -120,13 +162,22 @@ class Publisher:
             self.near.deactivate(id)
 
     def change(self, before: Subscription, after: Subscription, time: int) -> list[Notification]:
-        """An update keeps the window and what it has delivered, unless the window itself is another; a board starts anew."""
-        if self.boards is None and same_window(before, after):
+        """What differs. An update keeps the window and what it has delivered, unless the window itself is another."""
+        self.gates.go_on(after)
+        if self.boards is not None:
+            listed = dict(self.boards.top(before.id)) if before.id in self.boards else {}
+            if before.clauses == after.clauses and before.by == after.by:
+                self.past[before.id] = dict(self.boards.past_of(before.id))
+            self.deactivate(before.id)
+            return self._paced(differences(after.id, listed, self.activate(after, time), instant(time)), None)
+        if not after.is_ranked and not before.is_ranked and before.similarity is None and after.similarity is None:
+            return self._paced(reached(self.events, before, after, time if self.clock is None else max(time, self.clock)), None)
+        if same_window(before, after):
             if after.id in self.windows:
                 self._expires_at(after.id, after.expires)
             return []
         self.deactivate(before.id)
-        return self.activate(after, time)
+        return self._paced(self.activate(after, time), None)
 
     def publish(self, events: Publications, hits: Hits) -> Notifications:
         """Publish in this order: who is told, and what time brought on the way, in order of time."""
@@ -151,7 +202,7 @@ class Publisher:
         else:
             self.windows.pass_by(events.at)
         told += self.near.publish(events.ids, events.at, events.expires, events.column)
-        return self._hearing(in_order(events.plain(plain), before + 1, told))
+        return self._paced(self._hearing(in_order(events.plain(plain), before + 1, told)), events, self.clock)
 
     def published(self, events: Iterable[Event]) -> list[tuple[Event, tuple[int, int]]]:
         """Those of the events that are live, with when they were published."""
@@ -166,29 +217,17 @@ class Publisher:
         if not s.is_ranked:
             scores = [(event, s.score_of(event.values)) for event in live]
             return [Notification(s.id, e.id, score, None, "matched", instant(now)) for e, score in scores if math.isfinite(score)]
-        candidates = self._candidates(s, live, now)
-        told = candidates if s.k is None else candidates[: s.k]
-        if s.k and told:
+        candidates = candidates_of(self.schema, self.events, self.windows.publications, s, live, now)
+        k = s.listed
+        told = candidates if k is None else first_of_groups(candidates)[:k]
+        if k and told:
             self._begin(s)
-            self.windows.fill(s.id, [c._replace(told=nth < s.k) for nth, c in enumerate(candidates)])
-        ranks = [None] * len(told) if s.k is None else range(1, len(told) + 1)
+            heard = {c.number for c in told}
+            self.windows.fill(s.id, [c._replace(told=c.number in heard) for c in candidates])
+        ranks = [None] * len(told) if k is None else range(1, len(told) + 1)
         return [
             Notification(s.id, c.event, c.relevance, rank, "entered", instant(now)) for c, rank in zip(told, ranks, strict=True)
         ]
-
-    def _candidates(self, subscription: Subscription, live: Sequence[Event], now: int) -> list[Candidate]:
-        """Of the live matches those within the window, best first."""
-        s, window = subscription, subscription.window
-        oldest = BEGINNING if window is None or window.duration is None else now - window.duration
-        first = BEGINNING if window is None or window.count is None else self.windows.publications - window.count
-        judge, found = None if s.by is None else relevance_of(self.schema, s.by), []
-        for event in live:
-            at, number = self.events.published(event.id)
-            if at > oldest and number > first:
-                relevance = s.score_of(event.values) if judge is None else judge(event.values, at)
-                if relevance is not None and math.isfinite(relevance):
-                    found.append(Candidate(event.id, relevance, at, event.expires, number, False))
-        return sorted(found, key=lambda c: (-c.relevance, c.time, c.event, c.number))
 
     def _hearing(self, notes: Notifications) -> Notifications:
         """Without what would reach a subscription from its end on; its window is given up."""
@@ -218,22 +257,26 @@ class Publisher:
     def _begin(self, subscription: Subscription) -> None:
         s = subscription
         assert s.since is not None
-        self.windows.activate(s.id, s.k, s.window, s.since, s.error)
+        self.windows.activate(s.id, s.listed, s.window, s.since, s.error, s.per, s.tz)
         self._expires_at(s.id, s.expires)
 
     def replace_all(self, events: Publications) -> Notifications:
         """Objects of a keyed topic: those of one instant are one change of the boards."""
-        parts: list[Part] = []
-        for instant_of, group in groupby(zip(events.at.tolist(), events.events(), strict=True), key=itemgetter(0)):
-            parts += self._replace([event for _, event in group], instant_of)
-        return Notifications(parts)
+        groups = groupby(zip(events.at.tolist(), events.events(), strict=True), key=itemgetter(0))
+        instants = [(instant_of, [event for _, event in group]) for instant_of, group in groups]
+        if self.gates:
+            return Notifications.of([note for instant_of, group in instants for note in self.replace(group, instant_of)])
+        return Notifications(
+            [part for instant_of, group in instants for part in self._pass(instant_of) + self._put(group, instant_of)]
+        )
 
     def replace(self, events: Sequence[Event], at: int) -> Notifications:
         """Changes of a keyed topic's objects at one instant: their net effect on every board."""
-        return Notifications(self._replace(events, at))
+        passed = Notifications(self._pass(at))
+        heard = self._paced(passed, None, at)
+        return Notifications.of([*heard, *self._paced(Notifications(self._put(events, at)), None)])
 
-    def _replace(self, events: Sequence[Event], at: int) -> list[Part]:
-        told = self._pass(at)
+    def _put(self, events: Sequence[Event], at: int) -> list[Part]:
         now = at if self.clock is None else max(at, self.clock)
         puts: list[tuple[str, Values | None]] = []
         for event in events:
@@ -244,15 +287,16 @@ class Publisher:
                 self.events.put(event)
                 self.events.note([event.id], [at], 0)
                 puts.append((event.id, event.values))
-        return told if self.boards is None else told + parts_of(self.boards.publish_batch(puts, at), at)
+        return [] if self.boards is None else parts_of(self.boards.publish_batch(puts, now), at)
 
     def advance(self, time: int) -> Notifications:
         """What happens by itself up to and including `time`: promotions, and objects that expire."""
         if self.boards is not None:
-            return Notifications(self._pass(time))
+            return self._paced(Notifications(self._pass(time)), None, time)
         told = in_order(None, 0, [self.windows.advance(time), *self.near.advance(time)])
+        heard = self._paced(self._hearing(told), None, time)
         self.events.expire(time)
-        return self._hearing(told)
+        return heard
 
     def _pass(self, time: int) -> list[Part]:
         """The same of a keyed topic, which has no windows; boards may be left out (`__deepcopy__`)."""
@@ -260,15 +304,24 @@ class Publisher:
         told: list[Part] = []
         for instant_of, key in self.events.expire(time):
             if self.boards is not None:
+                told += self._left(self.boards, instant_of - 1)
                 told += parts_of(self.boards.publish(key, None, instant_of), instant_of)
         if self.boards is not None:
+            told += self._left(self.boards, time)
             self.boards.expire(time)
         return told
+
+    @staticmethod
+    def _left(boards: Boards, time: int) -> list[Part]:
+        """Objects whose last update no longer lies in a window."""
+        return [part for instant_of, changes in boards.advance(time) for part in parts_of(changes, instant_of)]
 
     @property
     def next_instant(self) -> int:
         """Nothing happens by itself before it."""
-        return min(self.windows.next_instant, self.near.next_instant, self.events.next_expiry)
+        others = [self.gates.next_instant, None if self.boards is None else self.boards.next_instant]
+        due = [instant_of for instant_of in others if instant_of is not None]
+        return min(self.windows.next_instant, self.near.next_instant, self.events.next_expiry, *due)
 
     def top(self, subscription: Subscription, time: int) -> list[Match]:
         """A subscription's list at `time`, best first."""
@@ -276,7 +329,7 @@ class Publisher:
         if subscription.expires is not None and subscription.expires <= time:
             return []
         if self.boards is not None:
-            found = self.boards.top(id, self.events.ended(time)) if id in self.boards else []
+            found = self.boards.top(id, self.events.ended(time), time) if id in self.boards else []
             return [Match(key, id, score) for key, score in found]
         lists = self.near if id in self.near else self.windows
         return [Match(event, id, score) for event, score in lists.top(id, time)] if id in lists else []
@@ -287,7 +340,13 @@ class Publisher:
 
     def changed_state(self) -> list[tuple[str, str]]:
         """The windows that changed since last asked, by subscription, as JSON."""
-        return [(id, json.dumps(self.windows.state_of(id))) for id in self.windows.changed()] + list(self.near.changed_state())
+        windows = [(id, json.dumps(self.windows.state_of(id))) for id in self.windows.changed()]
+        return windows + list(self.near.changed_state()) + self.changed_boards()
+
+    def changed_boards(self) -> list[tuple[str, str]]:
+        """What boards recall and where gates stand, of those that changed since last asked, as JSON."""
+        boards, gates = self.boards, self.gates.changed()
+        return gates if boards is None else gates + [(id, json.dumps({"past": boards.past_of(id)})) for id in boards.changed()]
 
     def restore(
         self,
@@ -298,7 +357,12 @@ class Publisher:
         get: Callable[[str], Subscription | None] = lambda id: None,
     ) -> None:
         """`near` are the subscriptions that are nothing but an ideal point; `get` gives any."""
-        saved: dict[str, Any] = {id: _read(body) for id, body in states}
+        states = list(states)
+        self.gates.restore([(name, body) for name, body in states if name.startswith(GATE)])
+        saved: dict[str, Any] = {id: state_json(body) for id, body in states if not id.startswith(GATE)}
+        if self.boards is not None:
+            self.past = {id: state["past"] for id, state in saved.items() if isinstance(state, dict) and "past" in state}
+            saved = {id: state for id, state in saved.items() if id not in self.past}
         problems = self.near.restore(clock, publications, saved, near)
         matched = {id: state for id, state in saved.items() if id not in self.near and not id.startswith(POINTS)}
         self.ranked.forget_slots()
@@ -307,17 +371,23 @@ class Publisher:
             subscription = get(id)
             if id in self.windows and subscription is not None:
                 self._expires_at(id, subscription.expires)
+        for id in list(self.gates.saved) if self.boards is None else ():
+            subscription = get(id)
+            if subscription is not None:
+                self.gates.go_on(subscription)
         for problem in problems + lost:
             warnings.warn(problem, StorageWarning, stacklevel=2)
 
     def restore_boards(self, subscriptions: Iterable[Subscription]) -> None:
-        """Boards hold nothing that objects and subscriptions do not say."""
+        """Boards hold nothing that objects and subscriptions do not say, but for what they recall (`past`)."""
         if self.boards is not None:
             clock = 0 if self.clock is None else self.clock
             self.events.expire(clock)
             self.boards.publish_batch([(event.id, event.values) for event in self.events], clock)
             for subscription in subscriptions:
+                self.gates.go_on(subscription)
                 self.activate(subscription, clock)
+            self.changed_boards()
 
 
 def same_window(before: Subscription, after: Subscription) -> bool:
@@ -328,52 +398,4 @@ def same_window(before: Subscription, after: Subscription) -> bool:
     a, b = before, after
     if a.by is not None and (ideal_point(a) is None) != (ideal_point(b) is None):
         return False
-    return a.k == b.k and a.window == b.window and a.by == b.by and a.error == b.error and a.since == b.since
-
-
-def told_part(entries: Entries) -> Part:
-    """Names are looked up at once: a slot may have another owner when somebody asks."""
-    names = entries.names
-    subscription = [names[slot] for slot in entries.slot.tolist()]
-    why = np.where(entries.promoted, PROMOTED, ENTERED).astype(np.int8)
-    return Part(subscription, entries.ids, entries.relevance, entries.rank, why, entries.at)
-
-
-def in_order(plain: tuple[NDArray[np.integer], Part] | None, first: int, told: Sequence[Entries]) -> Notifications:
-    """By how much had been published, then by time: of what a publication brings, plain matches first.
-
-    A plain match comes with the row of its event, the rows being the publications from `first` on, and is older than all that
-    happens after it.
-    """
-    told = [entries for entries in told if len(entries)]
-    parts = [told_part(entries) for entries in told]
-    if plain is None:
-        numbers, times = [], []
-    else:
-        row, part = plain
-        parts.insert(0, part)
-        numbers, times = [row + np.int64(first)], [np.full(len(row), BEGINNING)]
-    if len(parts) < 2:
-        return Notifications(parts)
-    numbers += [entries.number for entries in told]
-    times += [entries.at for entries in told]
-    return Notifications(parts, np.lexsort((np.concatenate(times), np.concatenate(numbers))))
-
-
-def _read(body: str) -> Any:
-    """A state's body; what is no JSON is no state, and `restore` says so."""
-    try:
-        return json.loads(body)
-    except ValueError:
-        return None
-
-
-def of_changes(changes: Changes, at: int) -> list[Notification]:
-    return [note for part in parts_of(changes, at) for note in part.rows()]
-
-
-def parts_of(changes: Changes, at: int) -> list[Part]:
-    return [
-        Part(part.subscription, part.key, part.score, part.rank, BOARD_WHY[part.why], np.full(len(part.key), at))
-        for part in changes.parts
-    ]
+    return all(getattr(a, name) == getattr(b, name) for name in ("k", "window", "by", "error", "since", "per", "tz"))

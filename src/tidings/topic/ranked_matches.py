@@ -23,7 +23,8 @@ from tidings.match.store.segment import Segment
 from tidings.model.values.schema import Schema
 from tidings.rank.relevance import ColumnRelevance, Relevance, column_relevance, relevance_of
 from tidings.topic.publications import Publications
-from tidings.windows.windows import Windows
+from tidings.windows.publishing import NO_GROUPS
+from tidings.windows.windows import Activation, Windows
 
 NO_SLOT = -1
 FEW = 8
@@ -34,11 +35,12 @@ Floats = NDArray[np.float64]
 
 
 class Concerned(NamedTuple):
-    """Event i of a batch concerns slot[start[i]:start[i + 1]], with these relevances."""
+    """Event i of a batch concerns slot[start[i]:start[i + 1]], with these relevances and groups (none where nobody asks)."""
 
     start: NDArray[np.int64]
     slot: NDArray[np.int32]
     relevance: Floats
+    group: NDArray[np.int64] = NO_GROUPS
 
 
 def parted(hits: Hits) -> tuple[list[Found], list[Found]]:
@@ -85,11 +87,12 @@ class RankedMatches:
             parts.append((found.event, slot, relevance))
         event, slot, relevance = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
         if batch is None:
-            return Concerned(np.array((0, len(slot))), slot, relevance)
+            return Concerned(np.array((0, len(slot))), slot, relevance, grouped(windows, events, event, slot))
         if len(parts) > 1:
             order = np.argsort(event, kind="stable")
             event, slot, relevance = event[order], slot[order], relevance[order]
-        return Concerned(np.searchsorted(event, np.arange(len(events) + 1)), slot, relevance)
+        start = np.searchsorted(event, np.arange(len(events) + 1))
+        return Concerned(start, slot, relevance, grouped(windows, events, event, slot))
 
     def _of_one(self, found: Found, events: Publications) -> Floats:
         """As `_Batch.relevances`, where there is one event and columns do not pay."""
@@ -126,6 +129,18 @@ class RankedMatches:
         return slots
 
 
+def grouped(windows: Windows, events: Publications, event: NDArray[np.int32], slot: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The group of each match for the list that it concerns; nothing if no list asks for groups."""
+    if not windows.grouped:
+        return NO_GROUPS
+    asked, group = windows.per(slot), np.zeros(len(slot), np.int64)
+    for number, name in enumerate(windows.grouped):
+        here = asked == number
+        if here.any():
+            group[here] = events.groups(name)[event[here]]
+    return group
+
+
 def looked_up(
     windows: Windows, source: Source, ordinals: NDArray[np.int32], begun: Callable[[str, int], None]
 ) -> NDArray[np.int32]:
@@ -133,7 +148,7 @@ def looked_up(
     names = source.names(ordinals)
     idle = [place for place, name in enumerate(names) if name not in windows]
     if idle:
-        windows.activate_many([names[place] for place in idle], source.terms(ordinals[idle]))
+        windows.activate_many([names[place] for place in idle], [Activation(*terms) for terms in source.terms(ordinals[idle])])
         expiry = source.expiry(ordinals[idle])
         for place, end in zip(idle, [] if expiry is None else expiry.tolist(), strict=expiry is not None):
             if end != NEVER:

@@ -11,17 +11,26 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tidings.errors import EventError, RankingWarning, SubscriptionError
 from tidings.match.answers.results import Notification
 from tidings.match.store import listing
 from tidings.match.store.segment import near_rows
-from tidings.match.store.subscription_rows import rows_of_batch
+from tidings.match.store.subscription_rows import Rows, rows_of_batch
 from tidings.model.columns.incoming import RAISE, must_be_known, shaped
-from tidings.model.columns.tables import plain_table, subscription_at, subscription_columns, subscriptions_from_arrow
+from tidings.model.columns.tables import (
+    SubscriptionBatch,
+    plain_table,
+    subscription_at,
+    subscription_columns,
+    subscriptions_from_arrow,
+)
 from tidings.model.door.by import listed
 from tidings.model.door.single_values import read_id, read_name
 from tidings.model.door.subscription import Subscription, known_id, make_subscription, read_k
+from tidings.model.filter.clause import PREVIOUS
+from tidings.model.values.pace import PACES
 from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import relevance_of
@@ -29,10 +38,11 @@ from tidings.topic.bodies import with_bodies
 from tidings.topic.changing import Changing, Committed
 from tidings.topic.moving import changed_in_place, moved, placed_within
 from tidings.topic.publisher import same_window
+from tidings.topic.watching import recalls_of
 
 PAGE = 1000
 Filter = str | Mapping[str, Any]
-Within = tuple[Sequence[float], float]
+Within = tuple[Sequence[float], float | str]
 
 
 class Unchanged(Enum):
@@ -56,17 +66,42 @@ def made(schema: Schema, source: Mapping[str, Any]) -> Subscription:
     return subscription
 
 
-def warn_of_no_effect(subscription: Subscription, key: str | None) -> None:
-    """A window without a k lets every match through, `by` without either ranks nothing; a keyed topic has no windows."""
+def must_fit(schema: Schema, subscription: Subscription, key: str | None) -> None:
+    """Refuse what this kind of topic has no meaning for, and warn of what has no effect: a window without a k lets every match
+    through, `by` and `per` without it rank nothing."""
     s, told = subscription, None
+    if key is None and (names := recalls_of(schema, s)):
+        raise SubscriptionError(f"subscription {s.id!r} asks for {min(names)}: only objects of a keyed topic have a value before")
+    if key is None and s.dwell is not None:
+        raise SubscriptionError(f"dwell is {s.dwell!r}: only objects of a keyed topic stay; give the topic a key")
     if key is not None:
-        told = "a window, which a keyed topic does not ask: its list is of the current objects" if s.window is not None else None
+        told = "a window of so many events, which a keyed topic does not ask" if s.window is not None and s.window.count else None
     elif s.k is None and s.window is not None:
         told = "a window and no k: every match is told, as without a window"
-    elif s.k is None and s.by is not None:
+    elif s.k is None and s.by is not None and s.digest is None:
         told = "a by and no k: every match is told, and none is ranked"
+    elif s.k is None and s.per is not None and s.digest is None and s.cooldown is None:
+        told = "a per and no k: every match is told, also the others of one value"
     if told is not None:
         warnings.warn(f"subscription {s.id!r} has {told}", RankingWarning, stacklevel=4)
+
+
+def all_must_fit(schema: Schema, batch: SubscriptionBatch, key: str | None) -> None:
+    """The same refusal for the rows of a table."""
+    texts = [] if batch.filters is None else batch.filters.distinct
+    texts = [*texts, *(batch.ranking.columns["by"].unique().to_pylist() if "by" in batch.ranking.columns else ())]
+    if key is None and any(text is not None and PREVIOUS in text.upper() for text in texts):
+        for row in range(len(batch)):
+            must_fit(schema, subscription_at(batch, row), key)
+
+
+def begins_at_once(rows: Rows) -> NDArray[np.bool_]:
+    """Which rows are nothing but an ideal point, or have a pace; others begin with their first match."""
+    begins = near_rows(rows.table, rows.clauses)
+    for name in PACES:
+        if name in rows.table.column_names:
+            begins |= rows.table[name].is_valid().to_numpy()
+    return begins
 
 
 class Subscribing(Changing):
@@ -81,6 +116,12 @@ class Subscribing(Changing):
         k: int | None = None,
         window: str | int | timedelta | None = None,
         by: str | Mapping[str, Any] | None = None,
+        per: str | None = None,
+        tz: str | None = None,
+        budget: str | None = None,
+        cooldown: str | timedelta | None = None,
+        dwell: str | timedelta | None = None,
+        digest: str | None = None,
         error: float | None = None,
         expires: Any = None,
         owner: str | None = None,
@@ -92,8 +133,11 @@ class Subscribing(Changing):
     ) -> list[Notification]:
         """Register or replace a subscription; `replay` gives the live events that match, a keyed topic gives its current list.
 
-        `within` is ((x, y), r): the place must lie within r metres of the point (units of a plane), on top of the filter. `owner`
-        and `tags` say whose it is and what it is filed under (`subscriptions`). With `bodies` what is told carries its event.
+        With `per`, an attribute, of the events with one value of it only the best counts; `tz` is the time zone of a window that is
+        a `day`, `week` or `month`. `budget` ("10 per day"), `cooldown` ("1 hour"), `dwell` ("10 minutes") and `digest` ("day", "at
+        08:00") are its pace: see `withheld`. `within` is ((x, y), r): the place must lie within r metres of the point (units of a
+        plane), on top of the filter. `owner` and `tags` say whose it is and what it is filed under (`subscriptions`). With `bodies`
+        what is told carries its event.
 
         >>> import tidings as td
         >>> deals = td.Topic("deals", {"price": td.Number()})
@@ -103,7 +147,8 @@ class Subscribing(Changing):
         'price < 5'
         """
         given: dict[str, Any] = {"score": score, "weights": weights, "similarity": similarity, "k": k, "window": window, "by": by}
-        given |= {"error": error, "expires": expires, "owner": owner, "tags": tags, "within": within}
+        given |= {"budget": budget, "cooldown": cooldown, "dwell": dwell, "digest": digest}
+        given |= {"per": per, "tz": tz, "error": error, "expires": expires, "owner": owner, "tags": tags, "within": within}
         fields = {name: value for name, value in given.items() if value is not None}
         return self.take({"id": id, "filter": filter, **fields}, replay=replay, bodies=bodies, time=time)
 
@@ -112,7 +157,7 @@ class Subscribing(Changing):
     ) -> list[Notification]:
         """The same for an object, as JSON has it: `{"id": "ann", "filter": "price < 500", "k": 5}`."""
         now, subscription = self._at(time), made(self.schema, source)
-        warn_of_no_effect(subscription, self.key)
+        must_fit(self.schema, subscription, self.key)
         if subscription.is_ranked:
             subscription = replace(subscription, since=now)
         with self._writing:
@@ -120,7 +165,7 @@ class Subscribing(Changing):
             seq = self.store.next_seq
             with Committed(self, [subscription.id]) as change:
                 notes: list[Notification] = []
-                if replay or subscription.by is not None or self.publisher.knows(subscription.id):
+                if replay or subscription.by is not None or subscription.paced or self.publisher.knows(subscription.id):
                     notes = change.watch(lambda publisher: publisher.register(subscription, now, replay))
                 if bodies:
                     notes = [*with_bodies(self.schema, self.key, notes, None, self.publisher.events)]
@@ -149,15 +194,16 @@ class Subscribing(Changing):
             table = shaped(plain_table(table, SubscriptionError), id, known, on_unknown, SubscriptionError)
         with self._writing:
             batch = subscriptions_from_arrow(self.schema, self.vocabularies, table, on_error=on_error)
+            all_must_fit(self.schema, batch, self.key)
             rows = rows_of_batch(batch, now)
             replaced = self.store.existing(rows.ids())
             seq = self.store.next_seq
             added = self.store.built(seq, rows)
             with Committed(self, rows.ids()) as change:
-                begins = range(len(batch)) if self.key is not None else np.flatnonzero(near_rows(rows.table, rows.clauses)).tolist()
+                begins = range(len(batch)) if self.key is not None else np.flatnonzero(begins_at_once(rows)).tolist()
                 watched = [replace(subscription_at(batch, row), since=now) for row in begins]
                 notes = change.watch(lambda publisher: publisher.register_many(replaced, watched, now))
-                self.journal.loaded(seq, batch.table, replaced, now, notes)
+                self.journal.loaded(seq, batch.table, replaced, now, notes, self.publisher)
                 self.store.put_segment(seq, added)
         return len(rows)
 
@@ -172,6 +218,12 @@ class Subscribing(Changing):
         k: int | Unchanged | None = KEPT,
         window: str | int | timedelta | Unchanged | None = KEPT,
         by: str | Mapping[str, Any] | Unchanged | None = KEPT,
+        per: str | Unchanged | None = KEPT,
+        tz: str | Unchanged | None = KEPT,
+        budget: str | Unchanged | None = KEPT,
+        cooldown: str | timedelta | Unchanged | None = KEPT,
+        dwell: str | timedelta | Unchanged | None = KEPT,
+        digest: str | Unchanged | None = KEPT,
         error: float | Unchanged | None = KEPT,
         expires: Any = KEPT,
         owner: str | Unchanged | None = KEPT,
@@ -179,13 +231,15 @@ class Subscribing(Changing):
         within: Within | Unchanged | None = KEPT,
         time: Any = None,
     ) -> list[Notification]:
-        """Change any part of a subscription; None puts a part back to its default. A keyed topic gives its list anew.
+        """Change any part of a subscription; None puts a part back to its default. What is told is what differs: objects of a keyed
+        topic, or live events that a subscription without a list hears of, that came into reach (`entered`) or went out (`left`).
 
         A new filter leaves the circle of `within` where it is, and a new circle leaves the filter.
         """
         given: dict[str, object] = {"filter": filter, "score": score, "weights": weights, "similarity": similarity}
-        given |= {"k": k, "window": window, "by": by, "error": error, "expires": expires}
+        given |= {"k": k, "window": window, "by": by, "per": per, "tz": tz, "error": error, "expires": expires}
         given |= {"owner": owner, "tags": tags, "within": within}
+        given |= {"budget": budget, "cooldown": cooldown, "dwell": dwell, "digest": digest}
         return self.change(id, {name: value for name, value in given.items() if value is not KEPT}, time=time)
 
     def change(self, id: str, changes: Mapping[str, Any], *, time: Any = None) -> list[Notification]:
@@ -193,12 +247,12 @@ class Subscribing(Changing):
         with self._writing:
             before = self.subscription(id)
             after = changed_in_place(self.schema, before, changes)
-            if not changes.keys().isdisjoint(("k", "window", "by")):
-                warn_of_no_effect(after, self.key)
+            if not changes.keys().isdisjoint(("filter", "k", "window", "by", "per", "dwell")):
+                must_fit(self.schema, after, self.key)
             return self._replace(before, after, self._at(time))
 
     def move(self, id: str, point: Sequence[float], *, time: Any = None) -> list[Notification]:
-        """Centre a subscription's place on `point`, keeping its size."""
+        """Centre a subscription's place on `point`, keeping its size; what is told is what differs, as for `update`."""
         with self._writing:
             before = self.subscription(id)
             return self._replace(before, moved(self.schema, before, point), self._at(time))
@@ -226,6 +280,12 @@ class Subscribing(Changing):
                     self.store.remove(seq, there)
                 change.watch(lambda publisher: publisher.register_many(there, [], 0))
             return len(there)
+
+    def withheld(self, id: str) -> int:
+        """How many notifications a subscription's budget and cooldown have kept back."""
+        with self._writing:
+            self.must_be_whole()
+            return self.publisher.gates.withheld(self.subscription(id).id)
 
     def subscription(self, id: str) -> Subscription:
         found = self.store.get(known_id(id))
@@ -275,7 +335,8 @@ class Subscribing(Changing):
         seq = self.store.next_seq
         with Committed(self, [after.id]) as change:
             notes: list[Notification] = []
-            if not keeps or self.publisher.knows(after.id):
+            shifted = not after.is_ranked and before.clauses != after.clauses and len(self.publisher.events) > 0
+            if not keeps or after.paced or shifted or self.publisher.knows(after.id):
                 notes = change.watch(lambda publisher: publisher.change(before, after, now))
             self.journal.put(seq, after, notes, self.publisher, same_window=keeps)
             self.store.put(seq, [after])

@@ -43,7 +43,15 @@ FEW = 4
 
 
 class Topic(Subscribing):
-    """`schema` names the attributes; `key` makes it a keyed topic, a table of current objects instead of a stream of events."""
+    """`schema` names the attributes; `key` makes it a keyed topic, a table of current objects instead of a stream of events. With
+    `retention`, as "7 days", an event without `expires` ends so long after it was published; else it is live for ever.
+
+    >>> import tidings as td
+    >>> deals = td.Topic("deals", {"price": td.Number()}, retention="7 days")
+    >>> notes = deals.publish({"id": "e1", "price": 3}, time=0)
+    >>> len(deals.search("price < 5", time=7 * 86400 - 1)), len(deals.search("price < 5", time=7 * 86400))
+    (1, 0)
+    """
 
     # Matching
 
@@ -67,8 +75,14 @@ class Topic(Subscribing):
         now = self._at(time)
         return self._match(read, k, now, aggregate if relaxed else None)
 
+    def _recalling(self, read: Event) -> Event:
+        """With the values of the object that it would replace, if filters ask for them."""
+        boards = self.publisher.boards
+        return replace(read, values=dict(boards.seen(read.id, read.values))) if boards is not None and boards.recalls else read
+
     def _match(self, read: Event, k: int | None, now: int, relaxed: str | None) -> list[Match]:
         """`relaxed` names the aggregate."""
+        read = self._recalling(read)
         if relaxed is not None:
             return (vague_relaxed if read.vague else relaxed_list)(self.store.packed_reader(), read, k, relaxed, now)
         if read.vague:
@@ -90,6 +104,8 @@ class Topic(Subscribing):
         k = None if k is None else read_k(k)
         now = self._at(time)
         batch = self._batch(events, FEW, id, on_unknown)
+        if not isinstance(batch, list) and self.publisher.boards is not None and self.publisher.boards.recalls:
+            batch = batch.events()
         if isinstance(batch, list):
             return match_rows([m for event in batch for m in self._match(event, k, now, aggregate if relaxed else None)])
         if relaxed:
@@ -100,7 +116,7 @@ class Topic(Subscribing):
     def explain(self, event: Any, subscription: str | None = None, *, k: int = 10, time: Any = None) -> Explanation:
         """Why a subscription does or does not hear of an event; without one, what each step of matching left over, and how the
         k best would be found."""
-        read = self._read(event)
+        read = self._recalling(self._read(event))
         now = self._at(time)
         known = None if subscription is None else self.subscription(subscription)
         if read.vague:
@@ -131,7 +147,7 @@ class Topic(Subscribing):
         if read.vague:
             raise unpublishable(read)
         with self._writing:
-            return self._publish(PublishedEvent(read, self._at(time), time is not None), time, bodies)
+            return self._publish(PublishedEvent(read, self._at(time), time is not None, self.retention), time, bodies)
 
     def publish_batch(
         self, events: Any, *, time: Any = None, bodies: bool = False, id: str | None = None, on_unknown: str = RAISE
@@ -141,7 +157,7 @@ class Topic(Subscribing):
         if isinstance(batch, list):
             raise unpublishable(next(event for event in batch if event.vague))
         with self._writing:
-            return self._publish(PublishedBatch(batch, self._at(time), time is not None), time, bodies)
+            return self._publish(PublishedBatch(batch, self._at(time), time is not None, self.retention), time, bodies)
 
     def advance(self, time: Any, *, bodies: bool = False) -> Notifications:
         """Let time pass: promotions and expiries up to and including `time`."""
@@ -174,6 +190,12 @@ class Topic(Subscribing):
         k: int | None = None,
         window: str | int | timedelta | None = None,
         by: str | Mapping[str, Any] | None = None,
+        per: str | None = None,
+        tz: str | None = None,
+        budget: str | None = None,
+        cooldown: str | timedelta | None = None,
+        dwell: str | timedelta | None = None,
+        digest: str | None = None,
         error: float | None = None,
         within: Within | None = None,
         over: str | timedelta | None = "7 days",
@@ -193,7 +215,8 @@ class Topic(Subscribing):
         >>> seen.told, seen.a_day, seen.by_day
         (14, 7.0, {'1970-01-01': 8, '1970-01-02': 6})
         """
-        ranking = {"score": score, "k": k, "window": window, "by": by, "error": error}
+        ranking = {"score": score, "k": k, "window": window, "by": by, "per": per, "tz": tz, "error": error}
+        ranking |= {"budget": budget, "cooldown": cooldown, "dwell": dwell, "digest": digest}
         asked = made(self.schema, {"id": NAME, "filter": filter, "within": within, **ranking})
         now, length = self._at(time), None if over is None else duration("over", over)
         if events is None:

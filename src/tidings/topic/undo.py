@@ -4,17 +4,20 @@ Windows change in place, in kernels that stop and go on, so what has begun canno
 all windows and live events hold; it is taken when the acts since the last one took SHARE times as long as a copy does, so it costs
 about one part in SHARE of publishing, and as much memory again as windows have. Undoing does all acts since again, on the copy,
 which gives what stood before: they depend on nothing but their arguments. Boards are made of objects and subscriptions, and are
-not copied at all. Of subscriptions only those that a change names are remembered, and put back.
+not copied at all; what they recall beside that, and where gates stand, is remembered with every change. Of subscriptions only those
+that a change names are remembered, and put back.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import time
 from collections.abc import Callable
 
 from tidings.match.store.store import Before, Ids, Store
+from tidings.topic.gates import GATE, Gates
 from tidings.topic.journal import Act, Journal
 from tidings.topic.publisher import Publisher
 
@@ -27,6 +30,7 @@ class Remembered(Journal):
     def __init__(self, empty: Publisher) -> None:
         self._kept: tuple[Publisher, list[Act]] = (empty, [])
         self._before: Before | None = None
+        self._past: dict[str, str] = {}
         self._spent = self._price = 0.0
 
     def begins(self, store: Store, ids: Ids) -> None:
@@ -35,6 +39,7 @@ class Remembered(Journal):
     def done(self, acts: list[Act], seconds: float, publisher: Publisher) -> None:
         self._before = None
         self._kept[1].extend(acts)
+        self._past.update(publisher.changed_boards())
         self._spent += seconds
         if len(self._kept[1]) >= FEWEST and self._spent > SHARE * self._price:
             self._copy(publisher)
@@ -56,6 +61,9 @@ class Remembered(Journal):
         if publisher.boards is not None:
             counted = dict(publisher.ranked.failures)
             publisher.boards.failures = publisher.ranked.failures
+            publisher.past = {id: json.loads(body)["past"] for id, body in self._past.items() if not id.startswith(GATE)}
+            publisher.gates = Gates(keyed=True)
+            publisher.gates.restore((name, body) for name, body in self._past.items() if name.startswith(GATE))
             publisher.restore_boards(store.subscriptions())
             publisher.ranked.failures.clear()
             publisher.ranked.failures.update(counted)

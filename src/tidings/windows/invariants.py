@@ -47,7 +47,9 @@ def check_list(m: Memory, near: Points | None, row: int) -> None:
     assert all(m.mark[at] & 1 for at in view[: int(own["k"])])
     assert own["edge"] == NONE or not own["bounded"]
     assert own["edge"] == NONE or len(view) >= own["k"]
-    assert own["edge"] != NONE or (near is not None and not own["bounded"]) or own["spare"] == 0
+    assert own["edge"] != NONE or (near is not None and not own["bounded"]) or own["spare"] == 0 or own["per"]
+    groups = [group for group in m.group[view.start : view.stop].tolist() if own["per"] and group]
+    assert len(groups) == len(set(groups)), "two of a group in one view"
     if near is None:
         check_spare(m, row)
     else:
@@ -55,11 +57,17 @@ def check_list(m: Memory, near: Points | None, row: int) -> None:
 
 
 def check_spare(m: Memory, row: int) -> None:
-    """Of a list of matches: whatever ranks before the edge is in the view."""
-    own = m.lists[row]
+    """Of a list of matches: whatever ranks before the edge is in the view, or a better one of its group is."""
+    own, better = m.lists[row], dict[int, Rank]()
+    for at in range(int(own["start"]), int(own["start"] + own["viewed"])):
+        if own["per"]:
+            better[int(m.group[at])] = rank_of(m, int(m.mark[at] >> 1), float(m.cost[at]))
+    better.pop(0, None)
     for at in range(int(own["spare_start"]), int(own["spare_start"] + own["spare"])):
-        beyond = rank_of(m, int(own["edge"]), float(own["edge_cost"]))
-        assert rank_of(m, int(m.spare_mark[at] >> 1), float(m.spare_cost[at])) >= beyond
+        rank = rank_of(m, int(m.spare_mark[at] >> 1), float(m.spare_cost[at]))
+        if not own["per"] or better.get(int(m.spare_group[at]), (np.inf,)) >= rank:
+            assert own["edge"] != NONE
+            assert rank >= rank_of(m, int(own["edge"]), float(own["edge_cost"]))
 
 
 def check_ball(m: Memory, near: Points, row: int) -> None:
@@ -86,6 +94,9 @@ def leaves_at(m: Memory, row: int, event: int) -> int:
     """The instant at which an event is no longer a candidate; a count window lets go of it by its number, too."""
     time, expires = int(m.events["time"][event]), int(m.events["expires"][event])
     duration = int(m.lists["duration"][row])
+    if duration < 0:
+        periods: list[int] = m.period[m.calendar[-1 - duration] : m.calendar[-duration]].tolist()
+        return min(expires, next(start for start in periods if start > time))
     return expires if duration == NEVER else min(expires, time + duration)
 
 

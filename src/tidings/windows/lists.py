@@ -37,10 +37,10 @@ from tidings.windows.sorted_view import LATEST, leaving, purge
 
 
 @inlined
-def join(m: Memory, near: Points | None, row: int, event: int, cost: float) -> None:
+def join(m: Memory, near: Points | None, row: int, event: int, cost: float, group: int) -> None:
     """The event just published concerns the list, if its cost is finite, and pushes nothing out of its window."""
     own: ListRow = m.lists[row]
-    instant = leaving(own, m.events[event])
+    instant = leaving(m, own, m.events[event])
     if own.k == 0 or m.events[event].time <= own.since or instant <= m.meter[CLOCK] or cost == np.inf:
         return
     if own.k == ALL:
@@ -48,7 +48,7 @@ def join(m: Memory, near: Points | None, row: int, event: int, cost: float) -> N
         return
     own.changed = 1
     m.meter[TOUCHED] += 1
-    position = offer(m, near, own, 2 * event, cost, instant)
+    position = offer(m, near, own, 2 * event, cost, instant, group)
     if 0 <= position < own.k:
         m.mark[own.start + position] |= 1
         tell(m, slot_of(near, row), event, cost, position + 1, ENTERED)
@@ -61,7 +61,7 @@ def join(m: Memory, near: Points | None, row: int, event: int, cost: float) -> N
 
 
 @inlined
-def leave(m: Memory, near: Points | None, row: int, event: int, cost: float) -> None:
+def leave(m: Memory, near: Points | None, row: int, event: int, cost: float, group: int) -> None:
     """A deadline of the list has come, by the clock or by the publication of `event` (NONE: by the clock).
 
     The event, if it concerns the list (its cost is not NaN), competes with those that stay. A bounded queue gives it a place that
@@ -71,14 +71,15 @@ def leave(m: Memory, near: Points | None, row: int, event: int, cost: float) -> 
     own.changed = 1
     m.meter[TOUCHED] += 1
     gone = purge(m, own)
-    # Only what stood in the first k before, and nobody new has come before, is certain to have been told.
-    certain = max(min(own.k, own.viewed + gone) - gone, 0)
+    # Only what stood in the first k before, and nobody new has come before, is certain to have been told; the next of a group may
+    # come anywhere.
+    certain = wide(0) if own.per else max(min(own.k, own.viewed + gone) - gone, 0)
     if event != NONE and not np.isnan(cost):
-        instant = leaving(own, m.events[event])
+        instant = leaving(m, own, m.events[event])
         if m.events[event].time > own.since and instant > m.meter[CLOCK]:
-            position = offer(m, near, own, 2 * event, cost, instant)
+            position = offer(m, near, own, 2 * event, cost, instant, group)
             certain = min(certain, position) if position >= 0 else certain
-    if own.viewed < own.k and own.edge != NONE:
+    if (own.viewed < own.k and own.edge != NONE) or (own.per and gone > 0 and own.spare > 0):
         refill(m, near, row)
     for rank in range(certain, min(own.k, own.viewed)):
         at = own.start + rank
@@ -92,9 +93,9 @@ def leave(m: Memory, near: Points | None, row: int, event: int, cost: float) -> 
 
 
 @borrowing_kernel
-def leave_apart(m: Memory, near: Points | None, row: int, event: int, cost: float) -> None:
+def leave_apart(m: Memory, near: Points | None, row: int, event: int, cost: float, group: int) -> None:
     """`leave`, compiled once and called: where it need not be the fastest it would be copied for the fourth time."""
-    leave(m, near, row, event, cost)
+    leave(m, near, row, event, cost, group)
 
 
 @inlined

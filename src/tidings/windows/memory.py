@@ -1,14 +1,18 @@
 """The memory of all windows: the arrays that say who stands in each subscription's list and who has been told.
 
-A *candidate* is a live event that concerns a subscription. It leaves at an instant, min(time + duration, expires), or when a
-publication number, number + count, is reached. Its *cost* is minus its relevance (around an ideal point: its distance). Best
-first means (cost asc, time asc, id asc, number asc), which is total.
+A *candidate* is a live event that concerns a subscription. It leaves at an instant, min(time + duration, expires), in a window of
+the calendar min(the end of its time's period, expires), or when a publication number, number + count, is reached. Its *cost* is
+minus its relevance (around an ideal point: its distance). Best first means (cost asc, time asc, id asc, number asc), which is
+total.
 
 A list has a short sorted *view* of its best. The view is complete up to the list's *edge*, the best event that ever fell off
 it: every candidate that ranks before the edge stands in the view. What fell off is *spare*. When fewer than k are left, the
 view is filled again: a list of matches keeps all its other candidates as spare and takes them from there; a list around an
 ideal point, which every event concerns, finds them among the points of all stored events (`near.seeking`), and as spare it
 only remembers whom it has told, so that nobody is told twice. That is all that the two kinds differ in.
+
+A list may count one candidate a *group* (`per`): of a group only the best stands in the view, the others are spare. Whenever one
+leaves the view, all spare are offered again, since the next of its group may rank anywhere.
 
 Layout. n rows of lists in blocks of 64, e events (handles, ascending by publication number), v places of views, s of spares.
 NEVER is the largest int64, NONE is -1. The row of a list of matches is its slot, the subscription's number; that of an ideal
@@ -22,10 +26,11 @@ point is the place of its ball (`index.points.ball_index`), so that neighbours i
 | `events.id_start`, `id_end`    | e, int64      | the id's UTF-8 is id_bytes[id_start:id_end]; it orders as str does |
 | `id_bytes`                     | -, uint8      | ids, one after the other |
 | `lists.k`                      | n, int64      | 0: hears nothing (also a free row); ALL: hears everything and keeps nothing |
-| `lists.duration`, `counted`    | n, int64      | the window; NEVER where it has no such side |
+| `lists.duration`, `counted`    | n, int64      | the window; NEVER where it has no such side. A duration of -1 - c is calendar c |
 | `lists.since`, `after`         | n, int64      | candidates are younger than the activation, and have greater numbers |
 | `lists.limit`                  | n, int64      | the longest view |
 | `lists.bounded`                | n, int32      | 1: probabilistic queue, what falls off the view is forgotten |
+| `lists.per`                    | n, int32      | 1: one candidate a group counts; else `group` and `spare_group` say nothing |
 | `lists.start`, `room`, `viewed`| n, int64      | its places are [start, start + room), the view is the first `viewed` of them |
 | `lists.timed`                  | n, int32      | 0: none of the view leaves at an instant, and `leaves` says nothing |
 | `lists.edge`, `edge_cost`      | n, i8 and f8  | the edge; NONE: all candidates are in the view |
@@ -34,7 +39,10 @@ point is the place of its ball (`index.points.ball_index`), so that neighbours i
 | `cost`                         | v + 64, f8    | of a candidate in a view |
 | `mark`                         | v + 64, int32 | twice its event's handle, plus 1 once it has been told |
 | `leaves`                       | v + 64, int64 | when it leaves, NEVER if at no instant |
-| `spare_cost`, `spare_mark`     | s, f8 and i4  | the same of the spare, in any order |
+| `group`                        | v + 64, int64 | its group, 0 for one that stands for itself |
+| `spare_cost`, `_mark`, `_group`| s             | the same of the spare, in any order |
+| `calendar`                     | c + 1, int64  | the periods of calendar c begin at period[calendar[c]:calendar[c + 1]] |
+| `period`                       | -, int64      | from that of the clock, or earlier, to the one after the last stored event |
 | `instant_due`, `number_due`    | n, int64      | nobody watched leaves before |
 | `instant_first`, `number_first`| n / 64, int64 | at most the least due of the block |
 | `hits`                         | -, int32      | room for the rows that one step finds |
@@ -43,9 +51,9 @@ point is the place of its ball (`index.points.ball_index`), so that neighbours i
 
 Invariants (`invariants.check_lists` walks them). The first k of a view are alive and told; `*_due` is at most their first
 leaving. Bounded queues have no edge and no spare, and watch the whole view. Exact lists: a view shorter than k has no edge;
-where there is no edge a list of matches has no spare. A spare match that k better ones outlive is never needed again, so
-pruning forgets it: what stays is the k-skyband over (rank, leaving), of expected size k (1 + ln(m / k)) where a window holds m
-independent matches.
+where there is no edge a list of matches has no spare, but for what a better one of its group keeps out. A spare match that k better
+ones outlive is never needed again, so pruning forgets it: what stays is the k-skyband over (rank, leaving), of expected size k (1 +
+ln(m / k)) where a window holds m independent matches.
 
 Cost of an event that concerns a list: O(1) when it ranks behind the edge, else a search and a shift of at most `limit` places;
 pruning is amortised over the doubling of the spare's room; a leaver is one vectorised pass over the view, and finding it one
@@ -87,7 +95,11 @@ Handles = NDArray[np.int32]
 EVENT = np.dtype([(name, "i8") for name in ("time", "expires", "number", "id_start", "id_end")])
 LONG_FIELDS = "k duration counted since after limit start room viewed edge spare_start spare_room spare"
 LIST = np.dtype(
-    [*((name, "i8") for name in LONG_FIELDS.split()), ("edge_cost", "f8"), ("bounded", "i4"), ("timed", "i4"), ("changed", "i4")],
+    [
+        *((name, "i8") for name in LONG_FIELDS.split()),
+        ("edge_cost", "f8"),
+        *((name, "i4") for name in ("bounded", "timed", "changed", "per")),
+    ],
     align=True,
 )
 NOTICE = np.dtype(
@@ -125,6 +137,7 @@ class ListRow(Protocol):
     bounded: int
     timed: int
     changed: int
+    per: int
 
 
 class Memory(NamedTuple):
@@ -134,13 +147,17 @@ class Memory(NamedTuple):
     cost: Floats
     mark: Handles
     leaves: Ints
+    group: Ints
     spare_cost: Floats
     spare_mark: Handles
+    spare_group: Ints
     instant_due: Ints
     number_due: Ints
     instant_first: Ints
     number_first: Ints
     hits: Handles
+    calendar: Ints
+    period: Ints
     out: Records
     meter: Ints
 
@@ -160,19 +177,21 @@ def empty_memory() -> Memory:
         np.full(1, NEVER),
         np.full(1, NEVER),
         np.zeros(BLOCK, np.int32),
+        np.zeros(1, np.int64),
+        np.zeros(0, np.int64),
         np.zeros(64, NOTICE),
         meter,
     )
 
 
-def empty_views(places: int) -> tuple[Floats, Handles, Ints]:
-    """`cost`, `mark` and `leaves`; vectors may read LANES places beyond the last."""
+def empty_views(places: int) -> tuple[Floats, Handles, Ints, Ints]:
+    """`cost`, `mark`, `leaves` and `group`; vectors may read LANES places beyond the last."""
     length = places + LANES
-    return np.zeros(length), np.zeros(length, np.int32), np.zeros(length, np.int64)
+    return np.zeros(length), np.zeros(length, np.int32), np.zeros(length, np.int64), np.zeros(length, np.int64)
 
 
-def empty_spare(places: int) -> tuple[Floats, Handles]:
-    return np.zeros(places), np.zeros(places, np.int32)
+def empty_spare(places: int) -> tuple[Floats, Handles, Ints]:
+    return np.zeros(places), np.zeros(places, np.int32), np.zeros(places, np.int64)
 
 
 def padded(array: NDArray[Any], length: int) -> NDArray[Any]:
@@ -200,15 +219,15 @@ def with_rows(memory: Memory, rows: int, old: NDArray[Any], new: NDArray[Any]) -
 
 def with_views(memory: Memory, places: int) -> Memory:
     """The views in order of their rows, without gaps, in arrays of so many places."""
-    cost, mark, leaves = empty_views(places)
-    repack_views(memory, cost, mark, leaves)
-    return memory._replace(cost=cost, mark=mark, leaves=leaves)
+    cost, mark, leaves, group = empty_views(places)
+    repack_views(memory, cost, mark, leaves, group)
+    return memory._replace(cost=cost, mark=mark, leaves=leaves, group=group)
 
 
 def with_spare(memory: Memory, places: int) -> Memory:
-    cost, mark = empty_spare(places)
-    repack_spare(memory, cost, mark)
-    return memory._replace(spare_cost=cost, spare_mark=mark)
+    cost, mark, group = empty_spare(places)
+    repack_spare(memory, cost, mark, group)
+    return memory._replace(spare_cost=cost, spare_mark=mark, spare_group=group)
 
 
 def with_events(memory: Memory, used: NDArray[np.bool_], wanted: int, wanted_bytes: int) -> Memory:
@@ -264,25 +283,30 @@ def rename_marks(marks: Handles, new_name: Ints) -> None:
 
 
 @kernel
-def repack_views(m: Memory, cost: Floats, mark: Handles, leaves: Ints) -> None:
+def repack_views(m: Memory, cost: Floats, mark: Handles, leaves: Ints, group: Ints) -> None:
     """Copy every view to the front of other arrays, without the gaps between rooms."""
     used = 0
     for row in range(m.lists.size):
         own: ListRow = m.lists[row]
         for i in range(own.viewed):
             cost[used + i], mark[used + i], leaves[used + i] = m.cost[own.start + i], m.mark[own.start + i], m.leaves[own.start + i]
+        if own.per:
+            for i in range(own.viewed):
+                group[used + i] = m.group[own.start + i]
         own.start = used
         used += own.room
     m.meter[VIEW_USED] = used
 
 
 @kernel
-def repack_spare(m: Memory, cost: Floats, mark: Handles) -> None:
+def repack_spare(m: Memory, cost: Floats, mark: Handles, group: Ints) -> None:
     used = 0
     for row in range(m.lists.size):
         own: ListRow = m.lists[row]
         for i in range(own.spare):
             cost[used + i], mark[used + i] = m.spare_cost[own.spare_start + i], m.spare_mark[own.spare_start + i]
+            if own.per:
+                group[used + i] = m.spare_group[own.spare_start + i]
         own.spare_start = used
         used += own.spare_room
     m.meter[SPARE_USED] = used

@@ -40,12 +40,19 @@ AHEAD = 4
 """How many lists before its turn a view is asked for."""
 
 
+NO_GROUPS = np.zeros(0, np.int64)
+
+
 class Concerned(NamedTuple):
-    """Event i of a batch concerns row[start[i]:start[i + 1]], at these costs. Without any around ideal points."""
+    """Event i of a batch concerns row[start[i]:start[i + 1]], at these costs. Without any around ideal points.
+
+    `group` has the group of each for the lists that ask, and is empty where none does.
+    """
 
     start: Ints
     row: Handles
     cost: Floats
+    group: Ints
 
 
 @kernel
@@ -101,10 +108,11 @@ def join_all(m: Memory, near: Points | None, event: int, concerned: Concerned) -
             return stop
         # Where the event pushes another out it must not compete with that one: `roll` lets both happen in one step, but of a match
         # only this place knows the cost.
+        group = concerned.group[meter[PAIR]] if m.lists[row].per else wide(0)
         if m.number_due[row] > meter[NUMBER]:
-            join(m, near, row, event, costs[meter[PAIR]])
+            join(m, near, row, event, costs[meter[PAIR]], group)
         elif near is None:
-            leave_apart(m, near, row, event, costs[meter[PAIR]])
+            leave_apart(m, near, row, event, costs[meter[PAIR]], group)
         meter[PAIR] += 1
     return DONE
 
@@ -133,7 +141,7 @@ def advance_to(m: Memory, near: Points | None, time: int) -> int:
             if stop != DONE:
                 return stop
             meter[CLOCK] = max(meter[CLOCK], least)
-            leave_apart(m, near, row, NONE, np.nan)
+            leave_apart(m, near, row, NONE, np.nan, wide(0))
     meter[CLOCK] = max(meter[CLOCK], time)
     return DONE
 
@@ -158,9 +166,9 @@ def roll(m: Memory, near: Points | None, event: int) -> int:
         if stop != DONE:
             return stop
         if near is None:
-            leave_apart(m, near, row, event, np.nan)
+            leave_apart(m, near, row, event, np.nan, wide(0))
         else:
-            leave(m, near, row, event, distance(near, row, event))
+            leave(m, near, row, event, distance(near, row, event), wide(0))
     for block in range(first.size):
         if first[block] <= number:
             least = NEVER

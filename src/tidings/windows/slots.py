@@ -11,6 +11,7 @@ ever):
 |-----------------|------------|-----------------------------------------------------------------------------------------|
 | `lists`         | SAVED_LIST | `viewed` of a slot's `size` candidates are in its view; `start` and `room` say nothing     |
 | `places`        | CANDIDATE  | candidates, slot after slot, the view best first, then the spare; `event` is one of `events` |
+| `groups`        | int64      | the group of each, empty if no list asks for it                                         |
 | `ids`, `events` | EVENT      | the events that any of them refers to; id_start and id_end say nothing                    |
 """
 
@@ -26,11 +27,12 @@ from numpy.typing import ArrayLike, NDArray
 from tidings._jit import kernel
 from tidings.errors import SubscriptionError
 from tidings.index.packed.simd import LANES
+from tidings.model.values.calendar import Calendar
 from tidings.rank.queue_length import WORST_BIRTHS, queue_length
+from tidings.windows.calendars import NO_TIMES, Calendars
 from tidings.windows.entries import Entries, StoredIds, of_notices
 from tidings.windows.lists import put_back
 from tidings.windows.memory import (
-    ALL,
     BEGINNING,
     CLOCK,
     DONE,
@@ -63,7 +65,7 @@ from tidings.windows.memory import (
     with_views,
 )
 from tidings.windows.near.points import Points
-from tidings.windows.publishing import Concerned, advance_to, publish_events
+from tidings.windows.publishing import NO_GROUPS, Concerned, advance_to, publish_events
 
 SAVED_FIELDS = "k duration counted since after limit bounded start room viewed size changed"
 SAVED_LIST = np.dtype([(name, "i8") for name in SAVED_FIELDS.split()])
@@ -71,13 +73,15 @@ CANDIDATE = np.dtype([("relevance", "f8"), ("event", "i4"), ("told", "i4")])
 
 
 class Terms(NamedTuple):
-    """How each of some subscriptions ranks: k (ALL: everything), window (NEVER for a side it lacks), since, error (0: exact)."""
+    """How each of some subscriptions ranks: k (ALL: everything), window (NEVER for a side it lacks), since, error (0: exact), and
+    whether one a group counts (`per`). A window of the calendar has the duration that `SlotWindows.calendar` gives it."""
 
     k: Ints
     duration: Ints
     counted: Ints
     since: Ints
     error: Floats
+    per: NDArray[np.bool_]
 
 
 class Saved(NamedTuple):
@@ -85,6 +89,7 @@ class Saved(NamedTuple):
     places: Records
     ids: pa.StringArray
     events: Records
+    groups: Ints = NO_GROUPS
 
 
 class SlotWindows:
@@ -92,6 +97,7 @@ class SlotWindows:
         """`names` of the slots are for those who loop over entries."""
         self.memory = empty_memory()
         self.names = [] if names is None else names
+        self._calendars = Calendars()
 
     @property
     def near(self) -> Points | None:
@@ -118,6 +124,12 @@ class SlotWindows:
         self.memory.meter[CLOCK] = BEGINNING if clock is None else clock
         self.memory.meter[NUMBER] = publications
 
+    def calendar(self, calendar: Calendar) -> int:
+        """What stands for the duration of a window of this calendar."""
+        duration = self._calendars.duration(calendar)
+        self.memory = self._calendars.covering(self.memory, NO_TIMES)
+        return duration
+
     def begin(self, slots: Handles, terms: Terms) -> None:
         """Begin lists in free slots."""
         made = np.zeros(len(slots), LIST)
@@ -125,6 +137,7 @@ class SlotWindows:
             made[name] = getattr(terms, name)
         made["after"], made["changed"], made["edge"] = self.memory.meter[NUMBER], 1, NONE
         made["bounded"] = (terms.error > 0) & (terms.k > 0)
+        made["per"] = terms.per
         made["limit"] = self._limits(terms)
         rows = self._rows_for(slots)
         self.memory.lists[rows] = made
@@ -142,12 +155,14 @@ class SlotWindows:
         starts: ArrayLike,
         slots: ArrayLike,
         relevances: ArrayLike,
+        groups: ArrayLike = NO_GROUPS,
     ) -> Entries:
-        """Publish in this order; event i concerns slots[starts[i]:starts[i + 1]]. `expires` is NEVER for an event without.
+        """Publish in this order; event i concerns slots[starts[i]:starts[i + 1]]. `expires` is NEVER for an event without. `groups`
+        has the group of each of these, 0 for none, or is empty if no list asks for one.
 
         Must be told of every publication of the topic, also of one that concerns nobody: count windows count it.
         """
-        concerned = concerned_of(starts, slots, relevances)
+        concerned = concerned_of(starts, slots, relevances, groups)
         assert len(concerned.start) == len(events) + 1
         return self._publish(self._store(events, times, expires), concerned)
 
@@ -169,11 +184,12 @@ class SlotWindows:
             if name != "size":
                 lists[name] = own[name]
         lists["size"] = own["viewed"] + own["spare"]
-        cost, mark = self._candidates_of(rows)
+        cost, mark, group = self._candidates_of(rows)
         places = np.zeros(len(mark), CANDIDATE)
         used, places["event"] = np.unique(mark >> 1, return_inverse=True)
         places["relevance"], places["told"] = -cost, mark & 1
-        return Saved(lists, places, self._ids(used.astype(np.int32)).array(), self.memory.events[used])
+        ids, groups = self._ids(used.astype(np.int32)).array(), group if own["per"].any() else NO_GROUPS
+        return Saved(lists, places, ids, self.memory.events[used], groups)
 
     def load(self, slots: Sequence[Handles], saved: Sequence[Saved]) -> None:
         """Take lists into slots that have been begun, before anything is published. The clock stands where it stood."""
@@ -187,7 +203,9 @@ class SlotWindows:
         rows = self._rows(np.concatenate(slots))
         for name in ("after", "limit", "changed"):
             self.memory.lists[name][rows] = lists[name]
-        self._put_back(rows, lists["size"], -places["relevance"], 2 * handle[places["event"] + shift] + places["told"])
+        groups = np.concatenate([part.groups if len(part.groups) else np.zeros(len(part.places), np.int64) for part in saved])
+        marks = 2 * handle[places["event"] + shift] + places["told"]
+        self._put_back(rows, lists["size"], -places["relevance"], marks, groups)
 
     @property
     def nbytes(self) -> int:
@@ -267,14 +285,15 @@ class SlotWindows:
         wider = with_views if stop == VIEWS_FULL else with_spare
         self.memory = wider(self.memory, 2 * int(rooms.sum()) + max(16, 2 * int(rooms.max())))
 
-    def _candidates_of(self, rows: NDArray[Any]) -> tuple[Floats, Handles]:
-        """Costs and marks of these lists, one after the other, the view before the spare."""
+    def _candidates_of(self, rows: NDArray[Any]) -> tuple[Floats, Handles, Ints]:
+        """Costs, marks and groups (0 where the list does not ask) of these lists, one after the other, the view before the
+        spare."""
         size = int((self.memory.lists["viewed"] + self.memory.lists["spare"])[rows].sum())
-        cost, mark = np.zeros(size), np.zeros(size, np.int32)
-        write_candidates(self.memory, np.asarray(rows, np.int64), cost, mark)
-        return cost, mark
+        cost, mark, group = np.zeros(size), np.zeros(size, np.int32), np.zeros(size, np.int64)
+        write_candidates(self.memory, np.asarray(rows, np.int64), cost, mark, group)
+        return cost, mark, group
 
-    def _put_back(self, rows: NDArray[Any], sizes: Ints, cost: Floats, mark: NDArray[Any]) -> None:
+    def _put_back(self, rows: NDArray[Any], sizes: Ints, cost: Floats, mark: NDArray[Any], group: Ints) -> None:
         """Give empty lists their candidates: as spare, of which the best then go to the view."""
         memory, sizes = self.memory, np.asarray(sizes, np.int64)
         wanted = np.where(memory.lists["k"][rows] > 0, np.minimum(memory.lists["limit"][rows], sizes) + 1, 0)
@@ -285,6 +304,7 @@ class SlotWindows:
             memory = self.memory = with_spare(memory, 2 * (used + total))
             used = int(memory.meter[SPARE_USED])
         memory.spare_cost[used : used + total], memory.spare_mark[used : used + total] = cost, mark
+        memory.spare_group[used : used + total] = group
         memory.meter[SPARE_USED] += total
         starts = used + np.cumsum(sizes) - sizes
         for name, value in (("spare_start", starts), ("spare_room", sizes), ("spare", sizes)):
@@ -306,6 +326,8 @@ class SlotWindows:
         """Add events, numbered as the next publications; the handle of the first. Those no longer needed are forgotten."""
         if isinstance(ids, list) and len(ids) == 1:
             return self._store_one(ids[0], int(np.ravel(times)[0]), int(np.ravel(expires)[0]))
+        if self._calendars:
+            self.memory = self._calendars.covering(self.memory, np.asarray(times, np.int64))
         strings = ids if isinstance(ids, pa.Array) else pa.array(ids, pa.string())
         n, (_, offset_buffer, texts) = len(strings), strings.buffers()
         offsets = np.frombuffer(offset_buffer, np.int32)[strings.offset : strings.offset + n + 1] if n else np.zeros(1, np.int32)
@@ -323,6 +345,8 @@ class SlotWindows:
 
     def _store_one(self, event: str, time: int, expires: int) -> int:
         """As `_store`, for one, without Arrow."""
+        if self._calendars:
+            self.memory = self._calendars.covering(self.memory, np.array([time]))
         name = np.frombuffer(event.encode(), np.uint8)
         first, begin = self._room_for_events(1, len(name))
         self.memory.id_bytes[begin : begin + len(name)] = name
@@ -352,29 +376,28 @@ class SlotWindows:
         self.memory = with_events(self.memory, used, wanted, wanted_bytes)
 
 
-def concerned_of(starts: ArrayLike, slots: ArrayLike, relevances: ArrayLike) -> Concerned:
+def concerned_of(starts: ArrayLike, slots: ArrayLike, relevances: ArrayLike, groups: ArrayLike = NO_GROUPS) -> Concerned:
     start, cost = np.asarray(starts, np.int64), -np.asarray(relevances, np.float64)
     if np.isnan(cost).any():
         raise SubscriptionError("relevance is NaN: a number is accepted")
-    concerned = Concerned(start, np.asarray(slots, np.int32), cost)
+    concerned = Concerned(start, np.asarray(slots, np.int32), cost, np.asarray(groups, np.int64))
     assert start[-1] == len(concerned.row) == len(cost)
+    assert len(concerned.group) in (0, len(cost))
     return concerned
 
 
-def terms_of(k: int | None, duration: int | None, count: int | None, since: int, error: float | None) -> Terms:
-    """Of one subscription."""
-    span = np.array([[ALL if k is None else k], [duration or NEVER], [count or NEVER], [since]], np.int64)
-    return Terms(span[0], span[1], span[2], span[3], np.array([error or 0.0]))
-
-
 @kernel
-def write_candidates(m: Memory, rows: Ints, cost: Floats, mark: Handles) -> None:
+def write_candidates(m: Memory, rows: Ints, cost: Floats, mark: Handles, group: Ints) -> None:
     n = 0
     for row in rows:
         own: ListRow = m.lists[row]
         for at in range(own.start, own.start + own.viewed):
             cost[n], mark[n] = m.cost[at], m.mark[at]
+            if own.per:
+                group[n] = m.group[at]
             n += 1
         for at in range(own.spare_start, own.spare_start + own.spare):
             cost[n], mark[n] = m.spare_cost[at], m.spare_mark[at]
+            if own.per:
+                group[n] = m.spare_group[at]
             n += 1

@@ -9,13 +9,13 @@ import numpy as np
 
 from tidings._jit import borrowing_kernel, inlined
 from tidings.index.packed.simd import LANES, first_bits, overlap64, popcount, slide, trailing_zeros, wide
-from tidings.windows.memory import CLOCK, NEVER, NUMBER, STORED, EventRow, ListRow, Memory, Records
+from tidings.windows.memory import CLOCK, NEVER, NONE, NUMBER, STORED, EventRow, Ints, ListRow, Memory, Records
 
 LATEST = np.int32(np.iinfo(np.int32).max)
 
 
 @inlined
-def put(m: Memory, own: ListRow, mark: int, cost: float, instant: int) -> int:
+def put(m: Memory, own: ListRow, mark: int, cost: float, instant: int, group: int) -> int:
     """Put a candidate at its position in the view, which may outgrow its limit by this one."""
     position = position_of(m, own, mark >> 1, cost)
     at, after = own.start + position, own.viewed - position
@@ -29,8 +29,20 @@ def put(m: Memory, own: ListRow, mark: int, cost: float, instant: int) -> int:
             own.timed = 1
         slide(m.leaves, at, at + 1, after)
         m.leaves[at] = instant
+    if own.per:
+        slide(m.group, at, at + 1, after)
+        m.group[at] = group
     own.viewed += 1
     return position
+
+
+@inlined
+def place_of_group(m: Memory, own: ListRow, group: int) -> int:
+    """Where in the views the one of a group stands, NONE if nobody of it does."""
+    for at in range(own.start, own.start + own.viewed):
+        if m.group[at] == group:
+            return at
+    return wide(NONE)
 
 
 @inlined
@@ -81,6 +93,8 @@ def close_up(m: Memory, own: ListRow, at: int, to: int, n: int) -> None:
         slide(m.mark, at, to, n)
         if own.timed:
             slide(m.leaves, at, to, n)
+        if own.per:
+            slide(m.group, at, to, n)
 
 
 @inlined
@@ -113,19 +127,34 @@ def lower_id(events: Records, ids: np.ndarray[tuple[int], np.dtype[np.uint8]], e
 
 
 @inlined
-def leaving(own: ListRow, published: EventRow) -> int:
+def leaving(m: Memory, own: ListRow, published: EventRow) -> int:
     """The instant at which an event is no longer a candidate; a count window lets go of it by its number, too."""
     instant = published.expires
-    if own.duration != NEVER:
+    if own.duration < 0:
+        instant = min(instant, period_end(m.calendar, m.period, -1 - own.duration, published.time))
+    elif own.duration != NEVER:
         instant = min(instant, published.time + own.duration)
     return instant
+
+
+@borrowing_kernel
+def period_end(calendar: Ints, period: Ints, which: int, time: int) -> int:
+    """When the next period of a calendar begins; of a time before all known ones an instant that the clock has passed."""
+    lo, hi = calendar[which], calendar[which + 1] - 1
+    while lo < hi:
+        middle = (lo + hi) >> 1
+        if period[middle] > time:
+            hi = middle
+        else:
+            lo = middle + 1
+    return wide(period[lo])
 
 
 @inlined
 def alive(m: Memory, own: ListRow, event: int) -> bool:
     published: EventRow = m.events[event]
     counts = own.counted == NEVER or published.number > m.meter[NUMBER] - own.counted
-    return bool(counts and leaving(own, published) > m.meter[CLOCK])
+    return bool(counts and leaving(m, own, published) > m.meter[CLOCK])
 
 
 @inlined

@@ -6,6 +6,9 @@ each; what comes back is who is to be notified. The candidates of a subscription
 expired (an event lives while t < expires). The k best by (relevance desc, time asc, id asc) are its list. A candidate is
 notified the first time it stands in the list: `entered` at its publishing, `promoted` when a better one has left.
 
+A window of the calendar holds what was published in the period (day, week, month) of t. Where `per` groups are asked for, of the
+candidates of one group only the best counts, and when it has left the next of them stands in.
+
 The order of things. An act at time t moves the clock to t, stopping at every instant up to and including t at which a candidate
 leaves a list; then the publication joins, and in count windows pushes out what it pushes out in the same step. Acts at one
 instant happen one after the other.
@@ -24,8 +27,8 @@ told at once.
 count window, else the paper's worst case of 10^9.
 
 State, as JSON: the clock, the count of publications, and for each subscription its terms and its candidates as [event,
-relevance, time, expires or null, number, told], best first. `restore` takes back whatever it can read: what it cannot is
-dropped, and said. [topkw, Sections 2 and 3]
+relevance, time, expires or null, number, told], with `per` the group after that, best first. `restore` takes back whatever it
+can read: what it cannot is dropped, and said. [topkw, Sections 2 and 3]
 """
 
 from __future__ import annotations
@@ -36,13 +39,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tidings.errors import SubscriptionError
+from tidings.model.values.calendar import Calendar
 from tidings.model.values.window import Window
+from tidings.windows.calendars import period_ends
 from tidings.windows.entries import Entries
 from tidings.windows.invariants import check_lists
-from tidings.windows.memory import ALL, CLOCK, NEVER, NUMBER, empty_memory
-from tidings.windows.slots import Saved, SlotWindows, Terms, concerned_of, terms_of
+from tidings.windows.memory import ALL, CLOCK, NEVER, NUMBER, empty_memory, padded
+from tidings.windows.slots import Saved, SlotWindows, Terms, concerned_of
 
 
 class Activation(NamedTuple):
@@ -50,24 +56,10 @@ class Activation(NamedTuple):
     window: Window | None
     since: int
     error: float | None
-
-    def terms(self) -> Terms:
-        duration, count = (None, None) if self.window is None else (self.window.duration, self.window.count)
-        return terms_of(self.k, duration, count, self.since, self.error)
-
-
-def terms_of_many(activations: Sequence[Activation]) -> Terms:
-    windows = [activation.window for activation in activations]
-    span = np.array(
-        [
-            [ALL if activation.k is None else activation.k for activation in activations],
-            [NEVER if window is None else window.duration or NEVER for window in windows],
-            [NEVER if window is None else window.count or NEVER for window in windows],
-            [activation.since for activation in activations],
-        ],
-        np.int64,
-    )
-    return Terms(span[0], span[1], span[2], span[3], np.array([activation.error or 0.0 for activation in activations]))
+    per: str | None = None
+    """what one a group counts of; the owner knows what it means"""
+    tz: str | None = None
+    """of a window of the calendar, None for UTC"""
 
 
 class Candidate(NamedTuple):
@@ -77,6 +69,7 @@ class Candidate(NamedTuple):
     expires: int | None
     number: int
     told: bool
+    group: int = 0
 
 
 UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, AttributeError, SubscriptionError)
@@ -89,6 +82,9 @@ class Windows(SlotWindows):
         self._slots: dict[str, int] = {}
         self._free: list[int] = []
         self._activations: dict[str, Activation] = {}
+        self.grouped: list[str] = []
+        """what lists ask groups of: the `per` of any, each once"""
+        self._per = np.zeros(64, np.int32)
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -102,19 +98,47 @@ class Windows(SlotWindows):
             raise SubscriptionError(f"subscription {subscription!r} has no window here; activate it first")
         return self._slots[subscription]
 
-    def activate(self, subscription: str, k: int | None, window: Window | None, time: int, error: float | None = None) -> None:
-        """From `time` on, excluded, the subscription hears its k best of any window; no window means since then."""
-        activation = Activation(k, window, time, error)
-        terms = activation.terms()
-        self.begin(self._take_slot(subscription, activation), terms)
-
-    def activate_many(
-        self, subscriptions: Sequence[str], terms: Sequence[tuple[int | None, Window | None, int, float | None]]
+    def activate(
+        self,
+        subscription: str,
+        k: int | None,
+        window: Window | None,
+        time: int,
+        error: float | None = None,
+        per: str | None = None,
+        tz: str | None = None,
     ) -> None:
-        """The same of many at once; `terms` are k, window, time and error of each."""
-        made = list(map(Activation._make, terms))
-        slots = [self._take_slot(subscription, own) for subscription, own in zip(subscriptions, made, strict=True)]
-        self.begin(np.concatenate(slots), terms_of_many(made))
+        """From `time` on, excluded, the subscription hears its k best of any window; no window means since then."""
+        self.activate_many([subscription], [Activation(k, window, time, error, per, tz)])
+
+    def activate_many(self, subscriptions: Sequence[str], activations: Sequence[Activation]) -> None:
+        """The same of many at once."""
+        slots = [self._take_slot(subscription, own) for subscription, own in zip(subscriptions, activations, strict=True)]
+        self.begin(np.concatenate(slots), self.terms(activations))
+
+    def terms(self, activations: Sequence[Activation]) -> Terms:
+        windows = [activation.window for activation in activations]
+        span = np.array(
+            [
+                [ALL if activation.k is None else activation.k for activation in activations],
+                [NEVER if a.window is None else self._duration(a.window, a.tz) for a in activations],
+                [NEVER if window is None else window.count or NEVER for window in windows],
+                [activation.since for activation in activations],
+            ],
+            np.int64,
+        )
+        error = np.array([activation.error or 0.0 for activation in activations])
+        return Terms(span[0], span[1], span[2], span[3], error, np.array([a.per is not None for a in activations]))
+
+    def per(self, slots: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Of what each asks groups: a place in `grouped`, -1 for nothing."""
+        place: NDArray[np.int32] = self._per[slots] - np.int32(1)
+        return place
+
+    def _duration(self, window: Window, tz: str | None) -> int:
+        if window.calendar is not None:
+            return self.calendar(Calendar(window.calendar, tz or "UTC"))
+        return window.duration or NEVER
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         made = copy.copy(self)
@@ -129,19 +153,21 @@ class Windows(SlotWindows):
         """
         slot, slots = self.slot(subscription), np.array([*self._slots.values()], np.int32)
         saved, others = self.save(slots), slots != slot
-        own = saved.lists[~others]
+        before, own = self.memory, saved.lists[~others]
         own["size"], own["changed"] = len(candidates), 1
         events, places = np.zeros(len(candidates), saved.events.dtype), np.zeros(len(candidates), saved.places.dtype)
         events["time"], events["number"] = [c.time for c in candidates], [c.number for c in candidates]
         events["expires"] = [NEVER if c.expires is None else c.expires for c in candidates]
         places["event"], places["told"] = np.arange(len(candidates)), [c.told for c in candidates]
         places["relevance"] = [c.relevance for c in candidates]
-        filled = Saved(own, places, pa.array([c.event for c in candidates], pa.string()), events)
+        groups = np.array([c.group for c in candidates], np.int64)
+        filled = Saved(own, places, pa.array([c.event for c in candidates], pa.string()), events, groups)
         clock, publications = self.clock, self.publications
-        self.memory = empty_memory()
+        self.memory = empty_memory()._replace(calendar=before.calendar, period=before.period)
         self.set_clock(clock, publications)
-        had = saved.lists
-        self.begin(slots, Terms(had["k"], had["duration"], had["counted"], had["since"], np.where(had["bounded"] > 0, 0.5, 0.0)))
+        had = before.lists[slots]
+        error = np.where(had["bounded"] > 0, 0.5, 0.0)
+        self.begin(slots, Terms(had["k"], had["duration"], had["counted"], had["since"], error, had["per"] > 0))
         self.load([slots[others], slots[~others]], [saved._replace(lists=saved.lists[others]), filled])
 
     def deactivate(self, subscription: str) -> None:
@@ -150,11 +176,13 @@ class Windows(SlotWindows):
         del self._slots[subscription], self._activations[subscription]
         self._free.append(slot)
 
-    def publish(self, event: str, time: int, expires: int | None, concerned: Sequence[tuple[str, float]]) -> Entries:
+    def publish(
+        self, event: str, time: int, expires: int | None, concerned: Sequence[tuple[str, float]], group: int = 0
+    ) -> Entries:
         """A batch of one."""
         slots = [self.slot(subscription) for subscription, _ in concerned]
         relevances = [relevance for _, relevance in concerned]
-        concerned_rows = concerned_of([0, len(slots)], slots, relevances)
+        concerned_rows = concerned_of([0, len(slots)], slots, relevances, [group] * len(slots))
         return self._publish(self._store_one(event, time, NEVER if expires is None else expires), concerned_rows)
 
     def top(self, subscription: str, time: int) -> list[tuple[str, float]]:
@@ -164,7 +192,12 @@ class Windows(SlotWindows):
         if k == ALL:
             raise SubscriptionError(f"subscription {subscription!r} has no k: it hears every match and keeps no list")
         now = max(time, int(self.memory.meter[CLOCK]))
-        return [(c.event, c.relevance) for c in self._candidates(slot, now)[:k]]
+        counting, groups = [], set[int]()
+        for c in self._candidates(slot, now):
+            if c.group == 0 or c.group not in groups:
+                groups.add(c.group)
+                counting.append((c.event, c.relevance))
+        return counting[:k]
 
     def changed(self) -> set[str]:
         """The subscriptions whose state is not what it was when last asked. The clock and the count change with every act."""
@@ -175,10 +208,13 @@ class Windows(SlotWindows):
 
     def state_of(self, subscription: str) -> dict[str, Any]:
         """All that one subscription needs to go on after a restart, as JSON."""
-        k, window, since, error = self._activations[subscription]
-        candidates = [list(c) for c in self._candidates(self.slot(subscription), int(self.memory.meter[CLOCK]))]
-        span = {} if window is None else {"duration": window.duration, "count": window.count}
-        return {"k": k, **span, "since": since, "error": error, "candidates": candidates}
+        k, window, since, error, per, tz = self._activations[subscription]
+        fields = len(Candidate._fields) - (per is None)
+        candidates = [list(c)[:fields] for c in self._candidates(self.slot(subscription), int(self.memory.meter[CLOCK]))]
+        span: dict[str, Any] = {} if window is None else {"duration": window.duration, "count": window.count}
+        if window is not None and window.calendar is not None:
+            span |= {"calendar": window.calendar, "tz": tz}
+        return {"k": k, **span, "since": since, "error": error, **({} if per is None else {"per": per}), "candidates": candidates}
 
     def state(self) -> dict[str, Any]:
         return {
@@ -196,7 +232,8 @@ class Windows(SlotWindows):
         for subscription, saved in state["subscriptions"].items():
             try:
                 candidates = [read_candidate(*candidate) for candidate in saved["candidates"]]
-                windows.activate(subscription, saved["k"], window_of(saved), saved["since"], saved["error"])
+                ranking = saved["k"], window_of(saved), saved["since"], saved["error"]
+                windows.activate(subscription, *ranking, saved.get("per"), saved.get("tz"))
                 taken[subscription] = candidates
             except UNREADABLE as problem:
                 problems.append(f"the window of {subscription!r} begins anew: its state cannot be read ({problem!r})")
@@ -216,7 +253,8 @@ class Windows(SlotWindows):
         found = [c for candidates in taken.values() for c in candidates]
         sizes = np.array([len(candidates) for candidates in taken.values()], np.int64)
         mark = np.array([2 * handles[c.number] + bool(c.told) for c in found], np.int64)
-        self._put_back(rows, sizes, -np.array([c.relevance for c in found], np.float64), mark)
+        group = np.array([c.group for c in found], np.int64)
+        self._put_back(rows, sizes, -np.array([c.relevance for c in found], np.float64), mark, group)
 
     @property
     def stats(self) -> dict[str, int]:
@@ -237,11 +275,13 @@ class Windows(SlotWindows):
         """The slot's candidates that live at `now`, best first."""
         row = self._row(slot)
         own = self.memory.lists[row]
-        cost, mark = self._candidates_of(np.array([row]))
+        cost, mark, group = self._candidates_of(np.array([row]))
         event = mark >> 1
         time, expires, number = (self.memory.events[name][event] for name in ("time", "expires", "number"))
         live = expires > now
-        if own["duration"] != NEVER:
+        if own["duration"] < 0:
+            live &= period_ends(self.memory, -1 - int(own["duration"]), time) > now
+        elif own["duration"] != NEVER:
             live &= time > max(now, -(2**61)) - own["duration"]
         if own["counted"] != NEVER:
             live &= number > self.memory.meter[NUMBER] - own["counted"]
@@ -252,37 +292,48 @@ class Windows(SlotWindows):
             [None if e == NEVER else e for e in expires[live].tolist()],
             number[live].tolist(),
             (mark[live] & 1).astype(bool).tolist(),
+            group[live].tolist(),
             strict=True,
         )
         return sorted((Candidate(*row) for row in rows), key=lambda c: (-c.relevance, c.time, c.event, c.number))
 
     def _take_slot(self, subscription: str, activation: Activation) -> Any:
-        k, _, _, error = activation
+        k, error = activation.k, activation.error
         if subscription in self._slots:
             raise SubscriptionError(f"subscription {subscription!r} is active already; deactivate it first")
         if k is not None and k < 0:
             raise SubscriptionError(f"k is {k}: 0 (nothing), a positive number, or None (everything) is accepted")
         if error is not None and not 0.0 < error < 1.0:
             raise SubscriptionError(f"error is {error}: a probability between 0 and 1, both excluded, is accepted")
+        if error is not None and activation.per is not None:
+            raise SubscriptionError("a list that counts one a group has no error: it is exact")
         if self._free:
             slot = self._free.pop()
             self.names[slot] = subscription
         else:
             slot = len(self.names)
             self.names.append(subscription)
+        if slot >= len(self._per):
+            self._per = padded(self._per, 2 * slot)
+        if activation.per is not None and activation.per not in self.grouped:
+            self.grouped.append(activation.per)
+        self._per[slot] = 0 if activation.per is None else 1 + self.grouped.index(activation.per)
         self._slots[subscription], self._activations[subscription] = slot, activation
         return np.array([slot], np.int32)
 
 
 def window_of(saved: Mapping[str, Any]) -> Window | None:
     """The window of a saved subscription."""
-    duration, count = saved.get("duration"), saved.get("count")
-    return None if duration is None and count is None else Window(duration=duration, count=count)
+    span = saved.get("duration"), saved.get("count"), saved.get("calendar")
+    return None if span == (None, None, None) else Window(*span)
 
 
-def read_candidate(event: str, relevance: float, time: int, expires: int | None, number: int, told: bool) -> Candidate:
+def read_candidate(
+    event: str, relevance: float, time: int, expires: int | None, number: int, told: bool, group: int = 0
+) -> Candidate:
     """Of a state that anybody may have written."""
     if np.isnan(relevance):
         raise ValueError("relevance is NaN")
     until = None if expires is None else int(np.int64(expires))
-    return Candidate(str(event), float(relevance), int(np.int64(time)), until, int(np.int64(number)), bool(told))
+    of_group = int(np.int64(group))
+    return Candidate(str(event), float(relevance), int(np.int64(time)), until, int(np.int64(number)), bool(told), of_group)

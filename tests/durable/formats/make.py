@@ -1,8 +1,9 @@
 """Makes the fixture of a durable format: `python -m tests.durable.formats.make FOLDER`, once, by the release that wrote the format.
 
 Three small topics with all that a folder can hold (segments, removals in them, a memtable that was not packed, windows by time and
-by count, ideal points, live events, notifications that wait, from format 3 on owners, tags, circles and consumers), and
-`answers.json`: what the release that wrote them answered.
+by count, ideal points, live events, notifications that wait, from format 3 on owners, tags, circles and consumers, from format 4 on
+groups, calendars, paces, windows of objects and what filters recall), and `answers.json`: what the release that wrote them
+answered.
 """
 
 from __future__ import annotations
@@ -35,7 +36,19 @@ EVENTS = [
     }
     for i in range(8)
 ]
-RANKED = ("cheapest", "counted", "fresh", "near", "bounded", "words", *(f"w{i:02d}" for i in range(12)))
+RANKED = (
+    "grouped",
+    "today",
+    "recent",
+    "dropped",
+    "cheapest",
+    "counted",
+    "fresh",
+    "near",
+    "bounded",
+    "words",
+    *(f"w{i:02d}" for i in range(12)),
+)
 SECOND = 1_000_000
 
 
@@ -90,8 +103,12 @@ def keyed(path: Path) -> Any:
         topic.subscribe(f"w{i:02d}", f"price BETWEEN {i * 50} AND {i * 50 + 400}", k=1 + i % 3, by="-price", time=0)
     topic.subscribe("words", "A_CONTAINS(about, ('p30'))", k=2, by="size", time=0)
     topic.flush()
+    topic.subscribe("recent", "price >= 0", k=5, by="-price", window="90 days", per="brand", time=0)
+    topic.subscribe("dropped", "price < PREV(price)", by="PREV(price) - price", time=0)
+    topic.subscribe("stays", "size >= 0.5", dwell="3 days", time=0)
     topic.publish_batch(EVENTS, time=SECOND)
     topic.publish({**EVENTS[2], "price": 999.0}, time=2 * SECOND)
+    topic.publish({**EVENTS[3], "price": 9.0}, time=3 * SECOND)
     return topic
 
 
@@ -103,6 +120,10 @@ def windows(path: Path) -> Any:
     topic.subscribe("near", k=3, window="6 events", by={"near": {"price": 500, "size": 0.5}}, time=0)
     topic.flush()
     topic.subscribe("bounded", "price > 0", k=2, window="4 seconds", by="price", error=0.1, time=0)
+    topic.subscribe("grouped", k=2, window="40 days", by="-price", per="brand", time=0)
+    topic.subscribe("today", "price > 0", k=2, window="month", tz="Europe/Berlin", by="price", time=0)
+    topic.subscribe("rare", "price > 0", budget="2 per day", cooldown="20 days", time=0)
+    topic.subscribe("daily", k=3, digest="at 08:00", tz="Europe/Berlin", by="size", time=0)
     for i, event in enumerate(EVENTS):
         topic.publish(event, time=i * SECOND)
     return topic

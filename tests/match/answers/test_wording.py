@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import tidings as td
@@ -28,3 +30,22 @@ def test_a_reason_reads_as_the_filter_was_written(filter: str, said: str) -> Non
     topic = td.Topic("t", SCHEMA)
     topic.subscribe("s", filter)
     assert topic.explain({"id": "e", "price": 1000, "made": "2026-06-01", "about": "b a"}, "s").reason == said
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"k": 2, "window": "1 day"}, "its best 2, of the last 1 d"),
+        (
+            {"k": 2, "window": "day", "tz": "Europe/Berlin", "per": "price"},
+            "its best 2, of the day in Europe/Berlin, one per price",
+        ),
+        ({"budget": "3 per week", "cooldown": "1 hour"}, "at most 3 per week, nothing for 1 h after one"),
+        ({"k": 5, "digest": "at 8:00"}, "the best 5 together, at 08:00 in UTC"),
+        ({}, ""),
+    ],
+)
+def test_an_explanation_says_what_decides_beside_the_filter(fields: dict[str, Any], said: str) -> None:
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe("s", "price > 3", **fields)
+    assert topic.explain({"id": "e", "price": 5}, "s").hears == said

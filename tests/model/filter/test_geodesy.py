@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tidings.errors import FilterError
 from tidings.model.filter.clause import touches
+from tidings.model.filter.compile import compile_filter, compile_residue
 from tidings.model.filter.geodesy import EARTH_RADIUS, circle_box, distance, distance_to_box, within
 from tidings.model.values.schema import Number, Place, Schema
 
@@ -92,3 +93,33 @@ def test_refusals(point, metres):
 def test_a_topic_without_a_place_is_refused():
     with pytest.raises(FilterError, match="no Place"):
         within(Schema({"price": Number()}), (0.0, 0.0), 5)
+
+
+@pytest.mark.parametrize(
+    ("length", "metres"), [("500, 'm'", 500.0), ("2, 'km'", 2000.0), ("1, 'mi'", 1609.344), ("500", 500.0), ("0.5, 'KM'", 500.0)]
+)
+def test_a_filter_may_ask_for_a_circle(length, metres):
+    asked = compile_filter(GLOBE, f"S_DWITHIN(place, POINT(13.4 52.5), {length}) AND price < 5")
+    boxes, (residue,) = [clause.box for clause in asked], asked[0].residue
+    (whole,) = within(GLOBE, (13.4, 52.5), metres)
+    assert boxes == [whole.box]
+    assert residue == whole.residue[0] == compile_residue(GLOBE, residue.source)
+
+
+@pytest.mark.parametrize("point", [(13.4, 52.5), (13.41, 52.5), (0.0, 0.0)])
+def test_what_is_not_in_a_circle_is_outside(point):
+    box = {"place": (*point, *point)}
+    inside, outside = (
+        any(clause.holds(GLOBE, box) for clause in compile_filter(GLOBE, f"{no}S_DWITHIN(place, POINT(13.4 52.5), 500, 'm')"))
+        for no in ("", "NOT ")
+    )
+    assert inside is not outside
+
+
+@pytest.mark.parametrize(
+    "args",
+    ["place, POINT(0 0)", "price, POINT(0 0), 5", "place, 3, 5", "place, POINT(0 0), 5, 'ell'", "place, POINT(0 0), -5, 'm'"],
+)
+def test_a_malformed_circle_is_refused(args):
+    with pytest.raises(FilterError):
+        compile_filter(GLOBE, f"S_DWITHIN({args})")

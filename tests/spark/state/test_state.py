@@ -18,7 +18,7 @@ from tests.spark.samples import EVENTS, SCHEMA, START, rows_of, subscriptions
 from tests.spark.state.state_tester import StateTester
 from tests.spark.transforms.test_notify import CHANGES, told
 from tidings.durable.snapshots import snapshots_at, view_of
-from tidings.errors import StorageError
+from tidings.errors import StorageError, SubscriptionError
 from tidings.spark.frames.match_task import MatchTask
 from tidings.spark.frames.pins import newest
 from tidings.spark.state import shard_log, window_processor
@@ -196,6 +196,16 @@ def test_a_checkpoint_keeps_its_shards_and_its_delay(tmp_path, monkeypatch):
             stream.turn(EVENTS.slice(10, 10))
 
 
+@pytest.mark.parametrize("pace", [{"budget": "1 per day"}, {"cooldown": "1 hour"}, {"digest": "day"}])
+def test_a_pace_is_refused_in_one_sentence(tmp_path, monkeypatch, pace):
+    monkeypatch.setattr(shard_log, "_copies", {})
+    with td.open(tmp_path, "offers", SCHEMA) as topic:
+        topic.subscribe("s", "price >= 0", **pace, time=START)
+        stream = Stream(tmp_path, topic)
+        with pytest.raises(SubscriptionError, match=f"subscription 's' has a {next(iter(pace))}: notify tells everything at once"):
+            stream.turn(EVENTS.slice(0, 10))
+
+
 def test_state_that_was_written_without_a_version_is_read(tmp_path, monkeypatch):
     """Then the head was flat; log and chunks were what they are."""
     monkeypatch.setattr(shard_log, "_copies", {})
@@ -207,7 +217,7 @@ def test_state_that_was_written_without_a_version_is_read(tmp_path, monkeypatch)
             part = EVENTS.slice(first, 20)
             assert rows_of(stream.turn(part)) == told(topic.publish_batch(part))
             head = json.loads(stream.tester.value_states["head"].value[0])
-            assert head.pop("format") == 2
+            assert head.pop("format") == 3
             facts = head.pop("facts")
             stream.tester.value_states["head"].value = (json.dumps(head | facts),)
             shard_log._copies.clear()

@@ -22,7 +22,7 @@ TURNS, EACH = 4, 40
 
 
 def watchers(n: int) -> pa.Table:
-    """Painted ones of two kinds and plain ones."""
+    """Painted ones of two kinds and plain ones; some with windows, some count one of a kind."""
     rng = np.random.default_rng(21)
     low = rng.integers(0, 640, n) / 8
     return pa.table(
@@ -34,6 +34,9 @@ def watchers(n: int) -> pa.Table:
             "size.hi": low + rng.integers(40, 400, n) / 8,
             "kind.in": pa.array([["flat"] if i % 5 == 0 else None for i in range(n)], pa.list_(pa.string())),
             "rent.hi": pa.array([40.0 if i % 7 == 0 else None for i in range(n)], pa.float64()),
+            "window": pa.array([(None, "30 s", "day")[i % 9 // 3] if i % 3 == 1 else None for i in range(n)], pa.string()),
+            "tz": pa.array(["Europe/Berlin" if i % 9 == 7 else None for i in range(n)], pa.string()),
+            "per": pa.array(["kind" if i % 8 == 3 else None for i in range(n)], pa.string()),
         }
     )
 
@@ -80,6 +83,10 @@ def flats(tmp_path):
         topic.subscribe_many(watchers(60), time=START)
         for id, ranking in hostile("rent", START).items():
             topic.subscribe(id, **ranking, time=START)
+        topic.subscribe("stays", "size >= 40", dwell="15 s", time=START)
+        topic.subscribe("seldom", "size >= 10", budget="9 per hour", cooldown="4 s", per="kind", time=START)
+        topic.subscribe("cheaper", "rent <= 0.9 * PREV(rent)", time=START)
+        topic.subscribe("dropped", "size >= 20", k=2, by="PREV(rent) - rent", window="60 s", time=START)
         topic.flush()
         yield topic
 
@@ -90,7 +97,7 @@ def test_batch_replays_event_time(spark, flats):
         ordered = spark.createDataFrame(UPDATES).repartitionByRange(partitions, "time").sortWithinPartitions("time")
         # Of one instant and key the last in order of partition and row counts, which the sample's rows of one time do not contest.
         assert rows(board(ordered, flats.folder, shards=2)) == want
-    assert {why for _, _, _, _, why, _ in want} == {"entered", "updated", "left"}
+    assert {why for _, _, _, _, why, _ in want} == {"entered", "updated", "left", "dwelt"}
 
 
 def test_streaming_with_changes_in_between_equals_the_embedded_engine(spark, flats, tmp_path):
@@ -120,7 +127,7 @@ def test_boards_go_on_from_the_objects_alone(flats):
         part = UPDATES.slice(turn * EACH, EACH)
         at = int(part["time"].cast(pa.int64())[-1].as_py())
         events = view.read(part).events()
-        again = ShardBoards.restore(view, 0, 2, kept.clock, [o for o in objects.values() if o is not None])
+        again = ShardBoards.restore(view, 0, 2, kept.clock, objects)
         want = told(kept.replace(events, at))
         assert told(again.replace(events, at)) == want
         assert len(want) > 0

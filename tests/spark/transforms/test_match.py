@@ -32,7 +32,7 @@ def topic(tmp_path_factory):
         made.subscribe_many(subscriptions(400), time=START)
         made.subscribe("formula", "price <= 50", score="price * 2 + 1", time=START)
         made.subscribe("residue", "price <= 50 AND price + size > 60", time=START)
-        made.subscribe("short", "price >= 0", expires="2026-01-01T00:00:30Z", time=START)
+        made.subscribe("short", "price >= 0", expires="2025-12-31T22:59:50Z", time=START)
         made.unsubscribe("s7")
         for id, ranking in hostile("price", START).items():
             made.subscribe(id, **ranking, time=START)

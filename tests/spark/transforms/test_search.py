@@ -13,7 +13,7 @@ from tidings.model.door.subscription import make_subscription
 from tidings.spark import search
 
 pytestmark = SPARK
-LATER = "2026-01-01T00:01:00Z"
+LATER = "2025-12-31T23:00:20Z"
 FILTERS = [
     "price <= 40 AND brand IN ('b1', 'b2')",
     "price > 90 OR size < 10",
@@ -28,7 +28,7 @@ FILTERS = [
 def asked() -> pa.Table:
     """Filters of every kind, each with a score of its own, one that depends on the event, and one that has expired."""
     scores = ["0.5", "2", "price * 2 + 1", "1", "3", "1", "1", "1"]
-    expires = pa.array([None] * len(FILTERS) + ["2026-01-01T00:00:59Z"]).cast(pa.timestamp("us", "UTC"))
+    expires = pa.array([None] * len(FILTERS) + ["2025-12-31T23:00:19Z"]).cast(pa.timestamp("us", "UTC"))
     filters = [*FILTERS, "price >= 0"]
     ids = [f"q{i}" for i in range(len(filters))]
     return pa.table({"id": ids, "filter": filters, "score": scores, "expires": expires})

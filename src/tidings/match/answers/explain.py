@@ -10,7 +10,7 @@ import numpy as np
 from tidings.match.answers.ordering import match_list
 from tidings.match.answers.relaxed import RelaxedSegment
 from tidings.match.answers.vague_events import vague_list
-from tidings.match.answers.wording import range_in_words, value_in_words
+from tidings.match.answers.wording import range_in_words, ranking_in_words, value_in_words
 from tidings.match.store.ranked_paths import Question, plan_for
 from tidings.match.store.reader import Encoded, Reader
 from tidings.model.columns.arrays import MISSING_BOX, NO_BOX, EventColumns
@@ -33,7 +33,8 @@ class Explanation:
     block), so that the rest of it was looked at; the memtable is reached by what it gives as an answer. `steps` counts what each
     step of matching left over, and `plans` says of each segment how it would find the k best, exact and relaxed, with the price of
     each way. `failures` is how often the subscription's filter, score or `by` had no finite answer so far. `held` is what the
-    clause that matched asks for, predicate by predicate, with what the event has.
+    clause that matched asks for, predicate by predicate, with what the event has. `hears` is what beside its filter decides what
+    the subscription is told, in words.
     """
 
     event: str
@@ -48,6 +49,7 @@ class Explanation:
     plans: tuple[str, ...] = ()
     failures: int = 0
     held: tuple[str, ...] = ()
+    hears: str = ""
 
     def __str__(self) -> str:
         return f"{self._said()} (without a finite answer {self.failures} times so far)" if self.failures else self._said()
@@ -59,7 +61,9 @@ class Explanation:
         if not self.matched:
             return f"{self.subscription!r} does not match event {self.event!r}: {self.reason}"
         parts = " + ".join(f"{value:g} ({name})" for name, value in self.score_parts.items())
-        return f"{self.subscription!r} matches event {self.event!r}, score {self.score:g} = {parts}; home {', '.join(self.home)}"
+        heard = f"; it hears {self.hears}" if self.hears else ""
+        said = f"{self.subscription!r} matches event {self.event!r}, score {self.score:g} = {parts}"
+        return f"{said}; home {', '.join(self.home)}{heard}"
 
 
 def explain_pair(reader: Reader, columns: EventColumns, event: Event, subscription: Subscription, time: int) -> Explanation:
@@ -87,6 +91,7 @@ def explain_pair(reader: Reader, columns: EventColumns, event: Event, subscripti
         home=homes,
         reached=reached,
         held=held(reader.schema, subscription.clauses[reasons.index(None)], event.values) if matched else (),
+        hears=ranking_in_words(subscription),
     )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tidings.match.answers.results import Notification, instant
 
-WHY = ("matched", "entered", "promoted", "updated", "left")
+WHY = ("matched", "entered", "promoted", "updated", "left", "dwelt", "digest")
 MATCHED, ENTERED, PROMOTED, UPDATED, LEFT = range(5)
 COLUMNS = pa.schema(
     {

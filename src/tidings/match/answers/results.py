@@ -24,7 +24,8 @@ class Notification(NamedTuple):
     """A match that the subscription's ranking lets through.
 
     `why` is `matched` (no ranking), `entered` (came into the list when it was published), `promoted` (a better one left), `updated`
-    or `left` (keyed topics). `rank` counts from 1 within the subscription's list; None without one, and for what has left.
+    or `left` (keyed topics), `dwelt` (an object has stayed for so long) or `digest` (the best of a period, listed in `digest`).
+    `rank` counts from 1 within the subscription's list; None without one, and for what has left.
     """
 
     subscription: str
@@ -49,6 +50,11 @@ class Notification(NamedTuple):
     def body(self) -> Mapping[str, Any] | None:
         """The event, as JSON carries it, if bodies were asked for; None of an object that is gone."""
         return None
+
+    @property
+    def digest(self) -> list[Mapping[str, Any]]:
+        """Of a digest what it tells together, best first: `event`, `score` and `at` of each; nothing of any other."""
+        return [] if self.why != "digest" or self.body is None else list(self.body["digest"])
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON can carry it.

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from tidings.match.answers.results import instant
+from tidings.model.door.subscription import Subscription
 from tidings.model.values.schema import Date, Schema, Time
 from tidings.model.values.vague import Between
 
@@ -27,6 +28,24 @@ def range_in_words(schema: Schema, name: str, lo: float, hi: float) -> str:
     if hi == math.inf:
         return above.replace("from ", "at least ", 1) if least is None else above
     return f"{above} {below}" if least is None and most is None else f"{above} and {below}"
+
+
+def ranking_in_words(subscription: Subscription) -> str:
+    """What beside its filter decides what a subscription hears: 'the best 2 of the day in Europe/Berlin, one per sku'; "" for
+    nothing."""
+    s = subscription
+    parts = [] if s.k is None or s.digest is not None else [f"its best {s.k}"]
+    if s.window is not None:
+        where = f" in {s.tz or 'UTC'}" if s.window.calendar is not None else ""
+        parts.append(f"of the {'last ' if s.window.calendar is None else ''}{s.window}{where}")
+    if s.per is not None:
+        parts.append(f"one per {s.per}")
+    parts += [f"at most {s.budget}"] if s.budget is not None else []
+    parts += [f"nothing for {s.cooldown} after one"] if s.cooldown is not None else []
+    parts += [f"again after a stay of {s.dwell}"] if s.dwell is not None else []
+    if s.digest is not None:
+        parts.append(f"{'all' if s.k is None else f'the best {s.k}'} together, {s.digest} in {s.tz or 'UTC'}")
+    return ", ".join(parts)
 
 
 def value_in_words(schema: Schema, name: str, value: Any) -> str:

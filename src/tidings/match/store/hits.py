@@ -54,6 +54,8 @@ class Terms(NamedTuple):
     window: Window | None
     since: int
     error: float | None
+    per: str | None
+    tz: str | None
 
 
 class Source(Protocol):
@@ -100,7 +102,7 @@ Hits = Sequence[Found]
 
 
 def terms_of(subscriptions: Iterable[Subscription]) -> list[Terms]:
-    return [Terms(s.k, s.window, LONG_AGO if s.since is None else s.since, s.error) for s in subscriptions]
+    return [Terms(s.listed, s.window, LONG_AGO if s.since is None else s.since, s.error, s.per, s.tz) for s in subscriptions]
 
 
 def by_of(subscriptions: Iterable[Subscription]) -> tuple[NDArray[np.integer], Callable[[int], str]] | None:

@@ -47,7 +47,7 @@ from tidings.model.filter.clause import Residue, Values
 from tidings.model.filter.compile import compile_residue
 from tidings.model.filter.linear import Linear, parse_linear
 from tidings.model.values.schema import Schema
-from tidings.model.values.window import parse_window
+from tidings.model.values.window import CALENDAR, parse_window
 from tidings.rank.nearness import point_of
 
 
@@ -136,8 +136,8 @@ class Segment:
 
     @cached_property
     def ranked(self) -> NDArray[np.bool_] | None:
-        """Whether each subscription has a k or a window; None when nobody has."""
-        given = [self.table[name].is_valid().to_numpy() for name in ("k", "window") if name in self.table.column_names]
+        """Whether each subscription has a k, a window or a digest; None when nobody has."""
+        given = [self.table[name].is_valid().to_numpy() for name in ("k", "window", "digest") if name in self.table.column_names]
         return np.logical_or.reduce(given) if given else None
 
     @cached_property
@@ -150,14 +150,17 @@ class Segment:
 
     def terms(self, ordinal: NDArray[np.integer]) -> list[Terms]:
         """What makes the lists of these; each distinct window is read once."""
-        names = [name for name in ("k", "window", "since", "error") if name in self.table.column_names]
+        names = [name for name in Terms._fields if name in self.table.column_names]
         columns = dict(zip(names, self.table.select(names).take(pa.array(ordinal)).columns, strict=True))
-        k, window, since, error = (
-            columns[name].to_pylist() if name in columns else [None] * len(ordinal) for name in ("k", "window", "since", "error")
+        k, window, since, *rest = (
+            columns[name].to_pylist() if name in columns else [None] * len(ordinal) for name in Terms._fields
         )
         read = {text: None if text is None else parse_window(text) for text in set(window)}
         starts = [LONG_AGO if instant is None else instant for instant in since]
-        return list(map(Terms, k, [read[text] for text in window], starts, error))
+        if "digest" in self.table.column_names:
+            digest = self.table["digest"].take(pa.array(ordinal)).to_pylist()
+            k = [None if text is not None else own for own, text in zip(k, digest, strict=True)]
+        return list(map(Terms, k, [read[text] for text in window], starts, *rest))
 
     @property
     def unconditional(self) -> bool:
@@ -349,13 +352,13 @@ def near_rows(table: pa.Table, clauses: ClauseColumns) -> NDArray[np.bool_]:
     asks |= np.isfinite(clauses.box).any(axis=1) | clauses.residue
     pure = (np.bincount(clauses.owner, minlength=len(table)) == 1) & (np.bincount(clauses.owner, asks, minlength=len(table)) == 0)
     pure &= table["by"].is_valid().to_numpy() & table["window"].is_valid().to_numpy()
-    for name in ("expires", "alpha"):
+    for name in ("expires", "alpha", "per"):
         if name in table.column_names:
             pure &= table[name].is_null().to_numpy()
     rows = np.flatnonzero(pure)
     ks = table["k"].take(pa.array(rows)).to_pylist() if "k" in table.column_names else [None] * len(rows)
-    named = zip(table["by"].take(pa.array(rows)).to_pylist(), ks, strict=True)
-    near[rows] = [point_of(by, k) is not None for by, k in named]
+    named = zip(*(table[name].take(pa.array(rows)).to_pylist() for name in ("by", "window")), ks, strict=True)
+    near[rows] = [window not in CALENDAR and point_of(by, k) is not None for by, window, k in named]
     return near
 
 

@@ -21,6 +21,7 @@ from tidings.model.columns.gather import concat_clauses, gather_clauses
 from tidings.model.columns.rankings import Rankings
 from tidings.model.columns.tables import SubscriptionBatch
 from tidings.model.door.subscription import Subscription
+from tidings.model.values.pace import PACES
 from tidings.model.values.schema import Schema
 
 pc = lazily("pyarrow.compute")
@@ -41,6 +42,9 @@ RANKING = {
     "filter": pa.string(),
     "within": pa.list_(pa.float64(), 3),
     "centre": pa.list_(pa.float64(), 2),
+    "per": pa.string(),
+    "tz": pa.string(),
+    **dict.fromkeys(PACES, pa.string()),
 }
 """Ranking columns and their types, as in `model.rankings`; null means the default. Weights are columns `attribute.weight`.
 `filter`, `within` (x, y, metres) and `centre` are what the clauses were made of, to be read back."""
@@ -106,7 +110,7 @@ def rows_of_batch(batch: SubscriptionBatch, since: int) -> Rows:
     columns |= {name + WEIGHT: column for name, column in batch.ranking.weights.items()}
     if batch.filters is not None:
         columns["filter"] = batch.table["filter"].cast(RANKING["filter"])
-    if "k" in columns or "window" in columns:
+    if not columns.keys().isdisjoint(("k", "window", "digest")):
         columns["since"] = pa.array(np.full(len(batch), since), RANKING["since"])
     clauses = batch.clauses
     residues = {}
@@ -149,6 +153,9 @@ def _ranking(subscriptions: Sequence[Subscription]) -> dict[str, list[Any]]:
         "filter": [s.filter for s in subscriptions],
         "within": [None if s.within is None else (*s.within[0], s.within[1]) for s in subscriptions],
         "centre": [s.centre for s in subscriptions],
+        "per": [s.per for s in subscriptions],
+        "tz": [s.tz for s in subscriptions],
+        **{name: [getattr(s, name) for s in subscriptions] for name in PACES},
     }
 
 

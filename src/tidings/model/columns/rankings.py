@@ -14,6 +14,8 @@
 | `tags`     | list<string> | ascending, each once; null for none                                 |
 | `alpha`, `theta` | float64 | the similarity                                                      |
 | `error`    | float64 | sigma                                                                    |
+| `per`, `tz` | string | the attribute of which one a value counts, and the time zone              |
+| `budget`, `cooldown`, `dwell`, `digest` | string | the pace, as `values.pace` writes it          |
 
 `weights[attribute]` is float64.
 """
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,12 +39,15 @@ from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.door.subscription import LARGEST_K, read_bounded, read_ranking, read_tags
 from tidings.model.filter.linear import parse_linear
 from tidings.model.values.limits import recovering
+from tidings.model.values.pace import APART, PACES
 from tidings.model.values.schema import Schema
 from tidings.model.values.window import LARGEST, Window, parse_window
 
 pc = lazily("pyarrow.compute")
 
-FIELDS = ("score", "k", "window", "by", "expires", "owner", "tags", "similarity", "error")
+FIELDS = ("score", "k", "window", "by", "expires", "owner", "tags", "similarity", "error", "per", "tz", *PACES)
+TEXTS = ("by", "per", "tz", *PACES)
+"""Those that are texts, read once for each different one."""
 
 
 @dataclass(slots=True)
@@ -69,10 +75,25 @@ def read_rankings(schema: Schema, reader: TableReader) -> Rankings:
     for name in FIELDS:
         if name in reader:
             result.columns |= _READERS[name](schema, reader)
+    _refuse_together(reader, result.columns)
     for name in schema:
         if f"{name}.weight" in reader:
             result.weights[name] = _bounded(reader, f"{name}.weight", 0.0, np.inf)
     return result
+
+
+def _refuse_together(reader: TableReader, columns: dict[str, pa.Array]) -> None:
+    """Rows whose parts do not go together."""
+    pairs = [("per", "error", "a list of one per value is exact")]
+    pairs += [("digest", other, "it is the best of its own period") for other in APART]
+    for name, other, sentence in pairs:
+        if {name, other} <= columns.keys():
+            both = pc.and_(columns[name].is_valid(), columns[other].is_valid()).to_numpy(zero_copy_only=False)
+            reader.refuse(both, partial(_said, f"{name} stands beside a {other}: {sentence}"))
+
+
+def _said(sentence: str, row: int) -> str:
+    return sentence
 
 
 def _score(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:
@@ -156,8 +177,8 @@ def _tags(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:
     return {"tags": pa.ListArray.from_arrays(offsets, pa.array(ascending, pa.string()).take(pa.array(code)))}
 
 
-def _by(schema: Schema, reader: TableReader) -> dict[str, pa.Array]:
-    return {"by": _checked_text(schema, reader, "by", lambda text: str(read_ranking(schema, {"by": text})["by"]))}
+def _text(schema: Schema, reader: TableReader, name: str) -> dict[str, pa.Array]:
+    return {name: _checked_text(schema, reader, name, lambda text: str(read_ranking(schema, {name: text})[name]))}
 
 
 def _checked_text(schema: Schema, reader: TableReader, name: str, read: Callable[[str], str]) -> pa.Array:
@@ -194,10 +215,10 @@ _READERS: dict[str, Callable[[Schema, TableReader], dict[str, pa.Array]]] = {
     "score": _score,
     "k": _k,
     "window": _window,
-    "by": _by,
     "expires": _expires,
     "owner": _owner,
     "tags": _tags,
     "similarity": _similarity,
     "error": _error,
+    **{name: partial(_text, name=name) for name in TEXTS},
 }

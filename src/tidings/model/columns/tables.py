@@ -54,6 +54,7 @@ from tidings.model.door.event import Event, EventReader
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
+from tidings.model.values.groups import groups_of_numbers, groups_of_texts
 from tidings.model.values.outline import geometry_of
 from tidings.model.values.schema import Attribute, Bool, Category, Date, Number, Place, Schema, Time, Words
 from tidings.model.values.times import DAY
@@ -121,6 +122,19 @@ class EventBatch:
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A Number, Time or Date attribute, NaN where it is missing."""
         return self._read.numbers[name] if name in self._read.numbers else np.full(len(self), np.nan)
+
+    def groups(self, name: str) -> NDArray[np.int64]:
+        """The group (`values.groups`) of each by its value of an attribute, or by its id."""
+        read = self._read
+        if name == "id":
+            return groups_of_texts(self.ids.to_pylist())
+        if name in read.categories:
+            return np.append(groups_of_texts(read.categories[name].distinct), 0)[read.categories[name].index]
+        return groups_of_numbers(self.numbers(name))
+
+    def ending(self, expires: NDArray[np.int64]) -> EventBatch:
+        """The same events with other ends."""
+        return replace(self, expires=expires, _read=replace(self._read, expires=expires))
 
     def without_codes(self) -> EventBatch:
         """The same for whoever keeps it: without what can be made again."""

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.errors import FilterError, SubscriptionError, shown
+from tidings.errors import EventError, FilterError, SubscriptionError, shown
+from tidings.model.door.single_values import read_place
 from tidings.model.filter.operands import NumberExpression, compile_number
 from tidings.model.values.limits import limited
-from tidings.model.values.schema import Date, Number, Schema, Time
+from tidings.model.values.schema import Date, Number, Place, Schema, Time
 from tidings.model.values.window import parse_window
 
 FIELDS = ("by", "near", "weights", "decay", "listed")
@@ -24,11 +25,13 @@ _FORMS = "an expression as '-price' or an object as {'near': ...} is accepted"
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Either `expression` or `near`, which is (attribute, ideal value, weight) of each term; `decay` in microseconds."""
+    """Either `expression`, or `near`, which is (attribute, ideal value, weight) of each term, or `place`, an attribute and a point;
+    `decay` in microseconds."""
 
     expression: NumberExpression | None
     near: tuple[tuple[str, float, float], ...] = ()
     decay: int | None = None
+    place: tuple[str, tuple[float, float]] | None = None
 
 
 def by_text(value: object) -> str:
@@ -57,7 +60,8 @@ def read_by(schema: Schema, by: str) -> By:
     decay = _decay(spec["decay"]) if "decay" in spec else None
     if "by" in spec:
         return By(_expression(schema, "by.by", spec["by"]), (), decay)
-    return By(None, _near(schema, spec), decay)
+    place = _place(schema, spec)
+    return By(None, () if place is not None else _near(schema, spec), decay, place)
 
 
 def listed(by: str) -> str:
@@ -83,6 +87,25 @@ def _expression(schema: Schema, field: str, text: object) -> NumberExpression:
         return compile_number(schema, text)
     except FilterError as error:
         raise SubscriptionError(f"{field} is {shown(text)}: {_FORMS} ({error})") from None
+
+
+def _place(schema: Schema, spec: Mapping[str, Any]) -> tuple[str, tuple[float, float]] | None:
+    """The point to which the nearest is the best, if that is what `near` names."""
+    near = spec["near"]
+    places = [name for name in near if isinstance(schema.get(name), Place)] if isinstance(near, Mapping) else []
+    if not places:
+        return None
+    kind = schema[places[0]]
+    if len(near) > 1 or "weights" in spec:
+        raise SubscriptionError(f"by.near names the place {places[0]!r} and more: the distance to a place stands alone")
+    assert isinstance(kind, Place)
+    try:
+        box = read_place("by.near", near[places[0]], kind.plane)
+    except EventError as error:
+        raise SubscriptionError(str(error)) from None
+    if box[:2] != box[2:]:
+        raise SubscriptionError(f"by.near.{places[0]} is {shown(near[places[0]])}: a point (x, y) is accepted")
+    return places[0], (box[0], box[1])
 
 
 def _near(schema: Schema, spec: Mapping[str, Any]) -> tuple[tuple[str, float, float], ...]:

@@ -23,8 +23,10 @@ from tidings.model.filter.clause import Clause, Values
 from tidings.model.filter.compile import compile_filter, compile_residue
 from tidings.model.filter.linear import Linear, parse_linear
 from tidings.model.filter.syntax import too_deep
+from tidings.model.values.calendar import read_zone
 from tidings.model.values.limits import TEXT_LIMIT, limited, recovering
-from tidings.model.values.schema import Schema
+from tidings.model.values.pace import APART, PACES, read_budget, read_digest, read_length
+from tidings.model.values.schema import Bool, Category, Date, Number, Schema, Time
 from tidings.model.values.window import Window, parse_window
 
 LARGEST_K = 2**31 - 1
@@ -40,6 +42,9 @@ class Subscription:
     is then its text. `k` None lets every match through; `by` is the relevance, None the score; `error` is the probability sigma
     that the bounded queue may err, None exact. `expires` and `since`, when a topic took it in, are in microseconds since
     1970-01-01 UTC. `owner` and `tags` (ascending, each once) are whose it is and what it is filed under: matching asks neither.
+
+    `per` names an attribute, or `id`: of the events with one value of it only the best counts. `tz` is the time zone of what goes
+    by the calendar, None for UTC. `budget`, `cooldown`, `dwell` and `digest` are its pace (`values.pace`), as texts.
 
     `within` is the circle ((x, y), metres) that the place must lie in beside what the filter says, and `centre` is where the boxes
     of the filter were last moved to; with either the clauses are not those of `filter` alone.
@@ -63,6 +68,12 @@ class Subscription:
     tags: tuple[str, ...] = ()
     within: Circle | None = None
     centre: tuple[float, float] | None = None
+    per: str | None = None
+    tz: str | None = None
+    budget: str | None = None
+    cooldown: str | None = None
+    dwell: str | None = None
+    digest: str | None = None
 
     def __repr__(self) -> str:
         """What was said, without what was compiled of it."""
@@ -75,7 +86,17 @@ class Subscription:
     @property
     def is_ranked(self) -> bool:
         """Whether a list of its own decides what it hears."""
-        return self.k is not None or self.window is not None
+        return self.k is not None or self.window is not None or self.digest is not None
+
+    @property
+    def listed(self) -> int | None:
+        """The k of its list: a digest takes its k best from all."""
+        return None if self.digest is not None else self.k
+
+    @property
+    def paced(self) -> bool:
+        """Whether it is not told everything at once."""
+        return self.budget is not None or self.cooldown is not None or self.dwell is not None or self.digest is not None
 
     def is_live(self, time: int) -> bool:
         return self.expires is None or time < self.expires
@@ -84,7 +105,9 @@ class Subscription:
         """The same with these clauses, in another place. By position, since subscribers move all the time."""
         ranking = (self.score, self.terms, self.score_source, self.weights, self.similarity, self.k, self.window, self.by)
         rest = (self.expires, self.owner, self.error, self.since, self.tags, within, centre)
-        return Subscription(self.id, clauses, self.filter, *ranking, *rest)
+        return Subscription(
+            self.id, clauses, self.filter, *ranking, *rest, **{name: getattr(self, name) for name in ("per", "tz", *PACES)}
+        )
 
     @property
     def says_all(self) -> bool:
@@ -114,7 +137,7 @@ def make_subscription(schema: Schema, id: object, filter: object = None, **ranki
     except EventError as error:
         raise SubscriptionError(str(error)) from None
     source, clauses = _read_filter(schema, filter)
-    return Subscription(id=name, clauses=clauses, filter=source, **read_ranking(schema, ranking))
+    return together(Subscription(id=name, clauses=clauses, filter=source, **read_ranking(schema, ranking)))
 
 
 def read_subscription(schema: Schema, source: object) -> Subscription:
@@ -162,7 +185,20 @@ def changed(schema: Schema, subscription: Subscription, changes: Mapping[str, ob
     replaced |= {name: getattr(defaults, name) for name, value in fields.items() if value is None}
     if "score" in fields and fields["score"] is None:
         replaced |= {"terms": {}, "score_source": None}
-    return replace(subscription, **replaced, **ranking)
+    return together(replace(subscription, **replaced, **ranking))
+
+
+def together(subscription: Subscription) -> Subscription:
+    """The subscription, if its parts go together."""
+    if subscription.per is not None and subscription.error is not None:
+        raise SubscriptionError(f"per is {subscription.per!r} and error {subscription.error}: a list of one per value is exact")
+    if subscription.digest is not None:
+        for name in APART:
+            if getattr(subscription, name) is not None:
+                raise SubscriptionError(
+                    f"digest is {subscription.digest!r} beside a {name}: a digest is the best of its own period"
+                )
+    return subscription
 
 
 def to_record(subscription: Subscription) -> dict[str, Any]:
@@ -174,7 +210,7 @@ def to_record(subscription: Subscription) -> dict[str, Any]:
     if not subscription.says_all:
         record["clauses"] = [clause_to_record(clause) for clause in subscription.clauses]
     record["score"] = subscription.score if subscription.score_source is None else subscription.score_source
-    plain = {name: getattr(subscription, name) for name in ("k", "by", "expires", "owner", "error", "since")}
+    plain = {name: getattr(subscription, name) for name in ("k", "by", "expires", "owner", "error", "since", "per", "tz", *PACES)}
     plain["tags"] = list(subscription.tags) or None
     plain["within"] = None if subscription.within is None else [list(subscription.within[0]), subscription.within[1]]
     plain["centre"] = None if subscription.centre is None else list(subscription.centre)
@@ -318,6 +354,15 @@ def read_tags(value: object) -> tuple[str, ...]:
     return tuple(sorted({read_id("tags", tag) for tag in value}))
 
 
+def read_per(schema: Schema, value: object) -> str:
+    kinds = (Category, Number, Bool, Time, Date)
+    if not isinstance(value, str) or (value != "id" and not isinstance(schema.get(value), kinds)):
+        raise SubscriptionError(
+            f"per is {shown(value)}: a Category, Number, Bool, Time or Date attribute, or 'id' for the event itself, is accepted"
+        )
+    return value
+
+
 def _error(schema: Schema, value: object) -> dict[str, Any]:
     sigma = read_bounded("error", value, 0.0, 1.0)
     if sigma in (0.0, 1.0):
@@ -348,4 +393,10 @@ _READERS: dict[str, Callable[[Schema, object], dict[str, Any]]] = {
     "owner": lambda schema, value: {"owner": read_name("owner", value)},
     "tags": lambda schema, value: {"tags": read_tags(value)},
     "error": _error,
+    "per": lambda schema, value: {"per": read_per(schema, value)},
+    "tz": lambda schema, value: {"tz": read_zone(value)},
+    "budget": lambda schema, value: {"budget": read_budget(value)},
+    "cooldown": lambda schema, value: {"cooldown": read_length("cooldown", value)},
+    "dwell": lambda schema, value: {"dwell": read_length("dwell", value)},
+    "digest": lambda schema, value: {"digest": read_digest(value)},
 }

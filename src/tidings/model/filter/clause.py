@@ -17,6 +17,8 @@ from tidings.model.values.vague import meets, without_ranges
 Box = tuple[float, float, float, float]
 Values = Mapping[str, Any]
 """An event's attributes in the forms that `schema` lists; a missing attribute has no key."""
+PREVIOUS = "PREV("
+"""`PREV(price)` is the key of an object's price before its last update."""
 
 
 class Unanswered(str):

@@ -24,6 +24,7 @@ from tidings.errors import FilterError, NeverMatchesWarning, UnknownAttributeErr
 from tidings.model.filter import spatial, temporal
 from tidings.model.filter.clause import Clause, Residue, above, below
 from tidings.model.filter.conjunction import plain_filter, plain_part
+from tidings.model.filter.geodesy import DWITHIN, read_circle, within
 from tidings.model.filter.hints import unknown_attribute
 from tidings.model.filter.normal_form import EVERYTHING, TooManyClauses, conjoin_all, disjoin_all
 from tidings.model.filter.operands import NUMBER, TEXT, TIME, TRUTH, Operand, comparable, operand
@@ -128,7 +129,17 @@ class _Compiler:
             return self._place(op, node, negated)
         if op in temporal.INVERSE:
             return self._time(op, node, negated)
+        if isinstance(op, str) and op.lower() == DWITHIN:
+            return self._circle(node, negated)
         return self._residue(node, negated)
+
+    def _circle(self, node: Node, negated: bool) -> list[Clause]:
+        """A box or two, and the exact distance; where no box serves, the distance alone."""
+        name, point, metres = read_circle(self.schema, node["args"])
+        if name == self.schema.place and not negated:
+            return list(within(self.schema, point, metres))
+        centre = {"type": "Point", "coordinates": list(point)}
+        return self._residue({"op": DWITHIN, "args": [{"property": name}, centre, metres]}, negated)
 
     def _comparison(self, op: str, node: Node, negated: bool) -> list[Clause]:
         left_node, right_node = arguments(node, 2)

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Callable
+from typing import Any
 
-from tidings.errors import FilterError
+from tidings.errors import FilterError, shown
 from tidings.model.filter.clause import Box, Clause, Residue, Values
 from tidings.model.values.schema import Place, Schema
 
 EARTH_RADIUS = 6_371_008.8
 """Mean radius in metres."""
 _HAIR = 1e-9
+_LENGTH = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
+_UNITS = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "nmi": 1852.0, "ft": 0.3048, "yd": 0.9144}
 Point = tuple[float, float]
+DWITHIN = "s_dwithin"
 
 
 def distance(a: Point, b: Point) -> float:
@@ -80,10 +86,41 @@ def within(schema: Schema, point: Point, metres: float) -> tuple[Clause, ...]:
     return tuple(Clause(box=box, residue=(residue,)) for box in boxes)
 
 
+def read_metres(name: str, value: object, plane: bool) -> float:
+    """A distance: a number of metres (units of a plane), or a text with its unit as "500 m"."""
+    form = _LENGTH.fullmatch(value) if isinstance(value, str) and not plane else None
+    if form is not None and form[2].lower() in _UNITS:
+        value = float(form[1]) * _UNITS[form[2].lower()]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        accepted = "a number of 0 or more" if plane else f"a number of metres from 0 on, or a text as '500 m' ({', '.join(_UNITS)})"
+        raise FilterError(f"{name} is {shown(value)}: {accepted} is accepted")
+    return float(value)
+
+
+def read_circle(schema: Schema, args: list[Any]) -> tuple[str, Point, float]:
+    """Attribute, point and metres of S_DWITHIN(place, POINT(...), 500, 'm')."""
+    place = args[0].get("property") if args and isinstance(args[0], dict) else None
+    attribute = schema.get(place or "")
+    point = args[1].get("coordinates") if len(args) > 1 and isinstance(args[1], dict) and args[1].get("type") == "Point" else None
+    if not isinstance(attribute, Place) or place is None or point is None or len(args) not in (3, 4):
+        raise FilterError("S_DWITHIN takes a Place, a POINT, a distance and a unit, as S_DWITHIN(place, POINT(13 52), 500, 'm')")
+    length: Any = args[2]
+    if len(args) == 4 and not attribute.plane and isinstance(length, int | float):
+        length = f"{length!r} {args[3]}"
+    return place, (float(point[0]), float(point[1])), read_metres("S_DWITHIN", length, attribute.plane)
+
+
+def distance_of(schema: Schema, name: str, point: Point) -> Callable[[Values], float]:
+    """How far an event's place lies from a point: metres, or units of a plane; 0 inside a box."""
+    place = schema[name]
+    plane = isinstance(place, Place) and place.plane
+    return lambda values: _plane_distance(point, values[name]) if plane else distance_to_box(point, values[name])
+
+
 def circle_of(source: str) -> tuple[str, Point, float] | None:
     """Attribute, point and metres of the residue source that `within` wrote; None of any other."""
     node = json.loads(source)
-    if node.get("op") != "s_dwithin":
+    if node.get("op") != DWITHIN:
         return None
     attribute, centre, metres = node["args"]
     x, y = centre["coordinates"]
@@ -109,7 +146,7 @@ def _residue(name: str, point: Point, metres: float, plane: bool) -> Residue:
         return (_plane_distance(point, box) if plane else distance_to_box(point, box)) <= metres
 
     centre = {"type": "Point", "coordinates": list(point)}
-    source = json.dumps({"op": "s_dwithin", "args": [{"property": name}, centre, metres]})
+    source = json.dumps({"op": DWITHIN, "args": [{"property": name}, centre, metres]})
     return Residue(source=source, attributes=frozenset({name}), test=test)
 
 

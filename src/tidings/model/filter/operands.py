@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.errors import FilterError, UnknownAttributeError, shown
-from tidings.model.filter.clause import Values
+from tidings.model.filter.clause import PREVIOUS, Values
 from tidings.model.filter.syntax import Node, parse_text
 from tidings.model.filter.temporal import day, instant, span_of
 from tidings.model.values.schema import Bool, Category, Date, Number, Schema, Time
@@ -92,8 +92,12 @@ def operand(schema: Schema, node: Node, op: str) -> Operand:
             return Operand(NUMBER, compiled.attributes, compiled.value)
         if inner in _FOLDS:
             return _folded(schema, node, inner)
+        if inner in _PREV:
+            name = _recalled(node)
+            now, before = _attribute(schema, name, op), f"{PREVIOUS}{name})"
+            return Operand(now.kind, frozenset((before,)), lambda values: now.value({name: values[before]}))
         if inner is not None:
-            raise FilterError(f"operator {inner!r} cannot stand beside {op!r}: arithmetic, CASEI and ACCENTI can")
+            raise FilterError(f"operator {inner!r} cannot stand beside {op!r}: arithmetic, CASEI, ACCENTI and PREV can")
     raise FilterError(f"operator {op!r} takes attributes, numbers, strings and times, not {shown(node)}")
 
 
@@ -172,6 +176,18 @@ def _folded(schema: Schema, node: Node, name: str) -> Operand:
     return Operand(TEXT, inner.attributes, lambda values: fold(value(values)))
 
 
+def _recalled(node: Node) -> str:
+    """The attribute that PREV asks about."""
+    args = node["args"]
+    if len(args) != 1 or not isinstance(args[0], dict) or "property" not in args[0]:
+        raise FilterError(f"PREV takes one attribute, as PREV(price), not {shown(args)}")
+    name: str = args[0]["property"]
+    return name
+
+
+_PREV = ("PREV", "prev", "Prev")
+
+
 def _power(base: float, exponent: float) -> float:
     try:
         return math.pow(base, exponent)
@@ -218,13 +234,14 @@ def _number(schema: Schema, node: Node, where: str, times: bool = False) -> _Num
     """A numeric subtree; `times` lets a Time or Date stand as its microseconds."""
     if isinstance(node, int | float) and not isinstance(node, bool):
         return _just(finite(node))
-    if isinstance(node, dict) and "property" in node:
-        name = node["property"]
+    if isinstance(node, dict) and ("property" in node or node.get("op") in _PREV):
+        name = node["property"] if "property" in node else _recalled(node)
         kind = attribute_type(schema, name)
         if not isinstance(kind, Number | Time | Date if times else Number):
             raise FilterError(f"attribute {name!r} is a {type(kind).__name__} and cannot stand in arithmetic ({where})")
-        get = operator.itemgetter(name)
-        return _Number(frozenset((name,)), get, get, whole=not isinstance(kind, Number))
+        known = name if "property" in node else f"{PREVIOUS}{name})"
+        get = operator.itemgetter(known)
+        return _Number(frozenset((known,)), get, get, whole=not isinstance(kind, Number))
     if isinstance(node, dict) and node.get("op") in _ARITHMETIC:
         args = node["args"]
         if len(args) < 2:
@@ -294,6 +311,8 @@ def _linear(node: Node) -> tuple[float, dict[str, float]] | None:
         return float(node), {}
     if "property" in node:
         return 0.0, {node["property"]: 1.0}
+    if node["op"] in _PREV:
+        return None
     parts = [_linear(arg) for arg in node["args"]]
     result = parts[0]
     for part in parts[1:]:

@@ -15,7 +15,7 @@ from typing import Any
 from tidings.errors import FilterError, shown
 from tidings.model.filter import spatial, temporal
 from tidings.model.filter.clause import Residue, Values
-from tidings.model.filter.geodesy import circle_of, circle_residue
+from tidings.model.filter.geodesy import DWITHIN, circle_of, circle_residue, distance_of, read_circle
 from tidings.model.filter.like import like_matcher, like_price
 from tidings.model.filter.operands import NUMBER, TEXT, TIME, TRUTH, Operand, attribute_type, comparable, operand
 from tidings.model.filter.syntax import Node
@@ -80,6 +80,10 @@ def predicate(schema: Schema, node: Node) -> Predicate:
         return _times(schema, op, *arguments(node, 2))
     if op in _OTHER:
         return _OTHER[op](schema, node)
+    if op == DWITHIN:
+        name, point, metres = read_circle(schema, node["args"])
+        far = distance_of(schema, name, point)
+        return frozenset((name,)), lambda values: far(values) <= metres
     raise FilterError(f"operator {op!r} is not known")
 
 

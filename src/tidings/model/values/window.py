@@ -1,10 +1,14 @@
-"""Windows: how far back a subscription's top list looks, as a duration or as a number of the topic's publications."""
+"""Windows: how far back a subscription's top list looks: a duration, a number of the topic's publications, or a calendar's period.
+
+Durations are texts as "90 s", or ISO 8601's as "P1D" and "PT1H30M"; a month or a year of those has no length, so neither is one.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from fractions import Fraction
 
 from tidings.errors import SubscriptionError, shown
 
@@ -23,16 +27,24 @@ _UNITS = {
 _MICROSECONDS = {spelling: factor for factor, spellings in _UNITS.values() for spelling in spellings.split()}
 _EVENTS = frozenset({"event", "events", "publication", "publications"})
 _FORM = re.compile(r"\s*(\d{1,16})(?:\.(\d{1,6}))?\s*([a-z]+)\s*", re.IGNORECASE)
+_PART = r"(?:(\d{{1,16}}(?:[.,]\d{{1,6}})?){})?"
+_ISO = re.compile("P" + _PART.format("W") + _PART.format("D") + "(?:T" + "".join(map(_PART.format, "HMS")) + ")?")
+_ISO_UNITS = [_MICROSECONDS[unit] for unit in ("w", "d", "h", "min", "s")]
+CALENDAR = ("day", "week", "month")
+"""Periods of a calendar; a week begins on Monday."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Exactly one of the two is given: `duration` in microseconds, or `count` of publications."""
+    """Exactly one is given: `duration` in microseconds, `count` of publications, or the period of a `calendar`."""
 
     duration: int | None = None
     count: int | None = None
+    calendar: str | None = None
 
     def __post_init__(self) -> None:
+        if self.calendar in CALENDAR and self.duration is None and self.count is None:
+            return
         length = self.duration if self.duration is not None else self.count
         if (self.duration is None) == (self.count is None) or length is None or not 0 < length <= LARGEST:
             raise SubscriptionError(
@@ -41,6 +53,8 @@ class Window:
 
     def __str__(self) -> str:
         """The shortest text that reads back as this window."""
+        if self.calendar is not None:
+            return self.calendar
         if self.duration is None:
             return f"{self.count} events"
         unit, factor = next((u, f) for u, (f, _) in reversed(_UNITS.items()) if self.duration % f == 0)
@@ -48,7 +62,7 @@ class Window:
 
 
 def parse_window(value: object) -> Window:
-    """`"1 day"`, `"90 s"`, `"1.5 h"`, `"1000 events"`, a timedelta, or a number of publications."""
+    """`"1 day"`, `"90 s"`, `"1.5 h"`, `"PT90S"`, `"1000 events"`, `"day"`, a timedelta, or a number of publications."""
     if isinstance(value, Window):
         return value
     window = None
@@ -60,22 +74,26 @@ def parse_window(value: object) -> Window:
         window = _from_text(value)
     if window is None:
         raise SubscriptionError(
-            f"window is {shown(value)}: a duration above 0 as '1 day', '90 s', '5 minutes', '2 h', a count as '1000 events', "
-            "a timedelta or a whole number of events is accepted"
+            f"window is {shown(value)}: a duration above 0 as '1 day', '90 s', '5 minutes', 'P1D', a count as '1000 events', "
+            "a period of the calendar ('day', 'week' or 'month'), a timedelta or a whole number of events is accepted"
         )
     return window
 
 
 def duration(field: str, value: object) -> int:
     """Microseconds of a length of time."""
-    if isinstance(value, str | timedelta):
-        length = parse_window(value).duration
-        if length is not None:
-            return length
+    window = _from_text(value) if isinstance(value, str) else parse_window(value) if isinstance(value, timedelta) else None
+    if window is not None and window.duration is not None:
+        return window.duration
     raise SubscriptionError(f"{field} is {shown(value)}: a duration above 0 as '1 day', '90 s' or a timedelta is accepted")
 
 
 def _from_text(text: str) -> Window | None:
+    plain = text.strip()
+    if plain.lower() in CALENDAR:
+        return Window(calendar=plain.lower())
+    if plain[:1] in ("P", "p"):
+        return _from_iso(plain.upper())
     form = _FORM.fullmatch(text)
     if form is None:
         return None
@@ -85,6 +103,14 @@ def _from_text(text: str) -> Window | None:
     if unit not in _MICROSECONDS:
         return None
     return _window(int(whole + fraction) * _MICROSECONDS[unit] // 10 ** len(fraction), None)
+
+
+def _from_iso(text: str) -> Window | None:
+    form = _ISO.fullmatch(text)
+    if form is None or text[-1] in "PT":
+        return None
+    parts = [Fraction((part or "0").replace(",", ".")) * unit for part, unit in zip(form.groups(), _ISO_UNITS, strict=True)]
+    return _window(int(sum(parts)), None)
 
 
 def _window(duration: int | None, count: int | None) -> Window | None:

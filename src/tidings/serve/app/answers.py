@@ -50,7 +50,7 @@ def match_json(match: Match) -> dict[str, Any]:
 
 
 def notification_json(note: Notification) -> dict[str, Any]:
-    return {
+    said: dict[str, Any] = {
         "id": note.id,
         "subscription": note.subscription,
         "event": note.event,
@@ -59,3 +59,4 @@ def notification_json(note: Notification) -> dict[str, Any]:
         "why": note.why,
         "at": note.at.isoformat(),
     }
+    return said | {"digest": note.digest} if note.digest else said

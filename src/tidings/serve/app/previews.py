@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tidings.errors import shown
+from tidings.model.values.pace import PACES
 from tidings.serve.access.callers import OWNER, READ
 from tidings.serve.app.answers import JSON, json_answer
 from tidings.serve.app.bodies import object_of
@@ -18,7 +19,7 @@ from tidings.serve.app.subscriptions import quietly
 from tidings.serve.refusals import Unacceptable
 
 router = APIRouter(tags=["questions"])
-FIELDS = ("filter", "score", "k", "window", "by", "error", "within", "over", "first")
+FIELDS = ("filter", "score", "k", "window", "by", "per", "tz", *PACES, "error", "within", "over", "first")
 PREVIEW: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -27,6 +28,9 @@ PREVIEW: dict[str, Any] = {
         "score": {"type": ["number", "string", "null"]},
         "k": {"type": ["integer", "null"], "minimum": 0},
         "window": {"type": ["string", "integer", "null"]},
+        "per": {"type": ["string", "null"]},
+        "tz": {"type": ["string", "null"]},
+        **{name: {"type": ["string", "null"]} for name in PACES},
         "by": {"type": ["string", "object", "null"]},
         "error": {"type": ["number", "null"]},
         "within": {"type": ["array", "null"]},

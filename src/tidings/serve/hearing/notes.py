@@ -38,7 +38,8 @@ class Note:
             "subscription": w.subscription,
             "owner": w.owner,
         }
-        return said | {"score": w.score, "rank": w.rank, "why": w.why, "at": w.at, "event": orjson.Fragment(self.event)}
+        said |= {"score": w.score, "rank": w.rank, "why": w.why, "at": w.at, "event": orjson.Fragment(self.event)}
+        return said if w.digest is None else said | {"digest": w.digest}
 
     @cached_property
     def body(self) -> bytes:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 MATCH = {"event": pa.string(), "subscription": pa.string(), "score": pa.float64()}
 FOUND = {"subscription": pa.string(), "event": pa.string(), "score": pa.float64()}
-RANKED = {"relevance": pa.float64(), "time": pa.int64(), "expires": pa.int64()}
+RANKED = {"relevance": pa.float64(), "time": pa.int64(), "expires": pa.int64(), "group": pa.int64()}
 REASON = "_corrupt"
 """The column that says why a row was refused."""
 CORRUPT = {REASON: pa.string()}

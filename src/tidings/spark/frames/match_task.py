@@ -8,6 +8,7 @@
 | `relevance`    | double | `ranking=True`        | by which the subscription ranks: its `by`, else the score                     |
 | `time`         | long   | `ranking=True`        | microseconds; the event's own, else the micro-batch's                        |
 | `expires`      | long   | `ranking=True`        | microseconds, null for never                                                 |
+| `group`        | long   | `ranking=True`        | of the event, by the subscription's `per`; null without one                  |
 | carried        |        | `carry=[...]`         | these columns of the event                                                   |
 | `_corrupt`     | string | `corrupt=True`        | why the event was refused, in a row that has else its id and what is carried   |
 
@@ -143,16 +144,30 @@ def with_ranking(view: View, events: EventBatch, found: pa.Table, time: int) -> 
     published = np.where(events.time == NONE, time, events.time)
     relevance = relevances(view, events, found, published)
     known = pc.is_valid(relevance)
-    found = found.append_column("relevance", relevance).filter(known)
+    found = found.append_column("relevance", relevance).append_column("group", groups(view, events, found)).filter(known)
     matched = np.zeros(len(events), np.bool_)
     matched[found[ROW].to_numpy()] = True
     silent = np.flatnonzero(~matched)
     nothing = pa.table({ROW: pa.array(silent), "event": events.ids.take(pa.array(silent))})
-    every = shaped([found, nothing], {ROW: pa.int64()} | MATCH | {"relevance": pa.float64()})
+    every = shaped([found, nothing], {ROW: pa.int64()} | MATCH | {name: RANKED[name] for name in ("relevance", "group")})
     row = every[ROW].to_numpy()
     expires = events.expires[row]
     every = every.append_column("time", pa.array(published[row]))
     return every.append_column("expires", pa.array(expires, mask=expires == NONE))
+
+
+def groups(view: View, events: EventBatch, found: pa.Table) -> pa.Array:
+    """The group of each match's event by its subscription's `per`, null where it has none."""
+    if not any("per" in live.segment.table.column_names for live in view.segments):
+        return pa.nulls(len(found), RANKED["group"])
+    ids = found["subscription"].combine_chunks().dictionary_encode()
+    per = view.ranking(view.locate(ids.dictionary), ("per",))["per"].combine_chunks().take(ids.indices).dictionary_encode()
+    code, row = per.indices.fill_null(-1).to_numpy(), found[ROW].to_numpy()
+    group = np.zeros(len(found), np.int64)
+    for number, name in enumerate(per.dictionary.to_pylist()):
+        here = np.flatnonzero(code == number)
+        group[here] = events.groups(name)[row[here]]
+    return pa.array(group, mask=group == 0)
 
 
 def relevances(view: View, events: EventBatch, found: pa.Table, published: NDArray[np.int64]) -> pa.Array:

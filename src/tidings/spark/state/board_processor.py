@@ -1,7 +1,8 @@
 """Boards as Spark state: `shard_log` for `ShardBoards`.
 
 A step is JSON, object id -> its record, null for one that is gone; a packed chunk is the same of CHUNK objects. The later of two
-entries holds. The facts of a head: `clock`, and `manifest`, whose watchers the boards had.
+entries holds. Under `shard_boards.STATES` stand what boards recall, and gates. The facts of a head: `clock`, and `manifest`, whose
+watchers the boards had.
 """
 
 from __future__ import annotations
@@ -53,16 +54,15 @@ class BoardProcessor(StatefulProcessor):  # type: ignore[misc]
         if "manifest" not in facts:
             return ShardBoards(task_view(self.topic, self.pin)[0], shard, self.shards)
         objects = latest_of([*packed, *steps])
-        there = [record for record in objects.values() if record is not None]
-        return ShardBoards.restore(self._before(facts), shard, self.shards, facts["clock"], there)
+        return ShardBoards.restore(self._before(facts), shard, self.shards, facts["clock"], objects)
 
     def repeat(self, held: ShardBoards, steps: Sequence[bytes], facts: Facts) -> None:
         held.repeat(self._before(facts), latest_of(steps), facts["clock"] or 0)
 
     def pack(self, held: ShardBoards) -> Iterator[bytes]:
-        objects = held.objects()
+        objects = held.packed()
         while some := list(islice(objects, CHUNK)):
-            yield json.dumps({record["id"]: record for record in some}).encode()
+            yield json.dumps(dict(some)).encode()
 
     def _before(self, facts: Facts) -> View:
         """The watchers of the last micro-batch; of a query that was told to go on without them, those of this one."""

@@ -1,8 +1,8 @@
 """The boards of one shard of watchers: what the embedded publisher does on a keyed topic, for the updates of a micro-batch.
 
-A shard has all current objects and its own watchers only. Boards hold nothing that objects and subscriptions do not say, so the
-state is the objects: `changes` gives what a batch did to them, `restore` takes all of them and a manifest, and goes on as if it had
-never stopped.
+A shard has all current objects and its own watchers only. Boards hold nothing that objects (with when each was last updated) and
+subscriptions do not say, but for what they recall (`PREV(price)`) and where gates stand, so the state is that: `changes` gives what
+a batch did to it, `restore` takes all of it and a manifest, and goes on as if it had never stopped.
 
 When the topic has a newer manifest, watchers that are gone fall silent; those that are new, or other than they were, begin with
 their current list (`entered`), at the instant they were registered or, if that lies before it, at the clock.
@@ -10,13 +10,14 @@ their current list (`entered`), at the instant they were registered or, if that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
 from tidings.durable.manifest_view import View
+from tidings.errors import SubscriptionError
 from tidings.match.answers.results import Notification
 from tidings.match.store.hits import LONG_AGO
 from tidings.match.store.sorted_ids import ABSENT
@@ -25,39 +26,59 @@ from tidings.model.door.event_record import event_from_record, event_to_record
 from tidings.model.door.subscription import Subscription, to_record
 from tidings.model.filter.clause import Values
 from tidings.spark.frames.id_hash import spread
+from tidings.topic.gates import GATE
 from tidings.topic.publisher import Publisher
 
 Record = dict[str, Any]
 Objects = dict[str, Record | None]
-"""By id; None for one that is gone."""
+"""By id; None for one that is gone. No object has the id STATES: under it stands what boards recall, and gates, by name."""
+STATES = ""
 
 
 class ShardBoards:
     def __init__(self, view: View, shard: int, shards: int) -> None:
-        self.view = view
         self.shard, self.shards = shard, shards
+        self._begin(view, None, {})
+
+    def _begin(self, view: View, clock: int | None, objects: Objects) -> None:
+        """Anew, with the watchers of `view` and these objects, at `clock`."""
+        self.view = view
         self.publisher = Publisher(view.schema, view.key, self._matching)
-        self._watchers: dict[str, Record] = {}
         self._changed: Objects = {}
         self._ends: dict[str, int] = {}
-        for subscription in self.mine(view):
-            self._watch(subscription, 0)
+        self._states: dict[str, str] = dict(objects.get(STATES) or {})
+        for record in (record for id, record in objects.items() if record is not None and id != STATES):
+            event = event_from_record(view.schema, record)
+            self.publisher.events.put(event)
+            self.publisher.events.note([event.id], [record.get("published", LONG_AGO)], 0)
+            if event.expires is not None:
+                self._ends[event.id] = event.expires
+        watchers = list(self.mine(view))
+        self._watchers = {subscription.id: to_record(subscription) for subscription in watchers}
+        self.publisher.restore(clock, 0, self._states.items())
+        self.publisher.restore_boards(watchers)
 
     @classmethod
-    def restore(cls, view: View, shard: int, shards: int, clock: int | None, objects: Iterable[Record]) -> ShardBoards:
+    def restore(cls, view: View, shard: int, shards: int, clock: int | None, objects: Objects) -> ShardBoards:
         """As it was at `clock` with the watchers of `view`."""
-        made = cls(view, shard, shards)
-        events = [event_from_record(view.schema, record) for record in objects]
-        made.publisher.restore(clock, 0, [])
-        made.replace(events, clock or 0)
-        made.changes()
+        made = cls.__new__(cls)
+        made.shard, made.shards = shard, shards
+        made._begin(view, clock, objects)
         return made
 
     def repeat(self, view: View, objects: Objects, clock: int) -> None:
         """Do again what some batches did, together: the watchers of `view`, and these objects changed."""
+        boards = self.publisher.boards
+        if STATES in objects or (boards is not None and boards.recalls):
+            known: Objects = {record["id"]: record for record in self.objects()}
+            self._begin(view, clock, known | {STATES: self._states} | objects)
+            return
         self.follow(view)
         gone = [Event(id, {}, deleted=True) for id, record in objects.items() if record is None]
-        self.replace(gone + [event_from_record(view.schema, record) for record in objects.values() if record is not None], clock)
+        there = [record for record in objects.values() if record is not None]
+        self.replace(gone + [event_from_record(view.schema, record) for record in there], clock)
+        for record in there:
+            self.publisher.events.note([record["id"]], [record.get("published", LONG_AGO)], 0)
         self.changes()
 
     @property
@@ -88,7 +109,11 @@ class ShardBoards:
                 live = segment.live(view.manifest.seq)
                 shard = spread(segment.ids(live), self.shards)
                 for ordinal in live[shard == self.shard].tolist():
-                    yield segment.subscription(ordinal)
+                    subscription = segment.subscription(ordinal)
+                    if subscription.digest is not None:
+                        sentence = "board gives a row for each notification, and a row has no list; a topic keeps to it"
+                        raise SubscriptionError(f"subscription {subscription.id!r} has a digest: {sentence}")
+                    yield subscription
 
     def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
         """Updates of one instant, the last of a key counting: one run of the boards."""
@@ -97,7 +122,7 @@ class ShardBoards:
             del self._ends[key]
             self._changed[key] = None
         for event in events:
-            self._changed[event.id] = None if event.deleted else event_to_record(event)
+            self._changed[event.id] = None if event.deleted else event_to_record(event) | {"published": at}
             self._ends.pop(event.id, None)
             if event.expires is not None and not event.deleted:
                 self._ends[event.id] = event.expires
@@ -113,18 +138,30 @@ class ShardBoards:
     def changes(self) -> Objects:
         """The objects that changed since last asked, None for those that are gone."""
         changed, self._changed = self._changed, {}
+        states = dict(self.publisher.changed_boards())
+        if states:
+            self._states |= states
+            changed[STATES] = dict(self._states)
         return changed
 
     def objects(self) -> Iterator[Record]:
-        return map(event_to_record, self.publisher.events)
+        events = self.publisher.events
+        return (event_to_record(event) | {"published": events.published(event.id)[0]} for event in events)
+
+    def packed(self) -> Iterator[tuple[str, Record]]:
+        """All of the state: the objects by id, and what is recalled under its name."""
+        yield from ((record["id"], record) for record in self.objects())
+        if self._states:
+            yield STATES, dict(self._states)
 
     def _watch(self, subscription: Subscription, at: int) -> list[Notification]:
         self._watchers[subscription.id] = to_record(subscription)
-        return self.publisher.activate(subscription, at)
+        return self.publisher.register(subscription, at, False)
 
     def _unwatch(self, id: str) -> None:
         if self._watchers.pop(id, None) is not None:
-            self.publisher.deactivate(id)
+            self.publisher.register_many([id], [], 0)
+            self._states = {name: body for name, body in self._states.items() if name not in (id, GATE + id)}
 
     def _matching(self, values: Values) -> list[str]:
         return [id for found in self.view.reader.match_one(values, LONG_AGO) for id in found.source.names(found.ordinal)]

@@ -8,7 +8,7 @@ it; `body` is an Arrow stream of the shard's rows (BODY):
 |----------------------------|---------------------------------------------------------------------------------------|
 | `event`, `time`, `expires` | microseconds, NEVER for an event that does not expire                                  |
 | `subscription`             | null for an event that is only counted                                                 |
-| `score`, `relevance`       | as in the matches                                                                       |
+| `score`, `relevance`, `group` | as in the matches                                                                    |
 
 Every shard gets a record, if only for the clock, so that all keep the same time. Only when the topic has a count window does a
 shard hear of the events that concern nobody in it.
@@ -42,6 +42,7 @@ BODY = {
     "subscription": pa.string(),
     "score": pa.float64(),
     "relevance": pa.float64(),
+    "group": pa.int64(),
 }
 
 

@@ -16,7 +16,6 @@ clock. Two rules, of which a query has one (`notify`):
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,19 +24,32 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.durable.manifest_view import View
+from tidings.errors import SubscriptionError
 from tidings.match.store.sorted_ids import ABSENT
+from tidings.model.values.calendar import Calendar
+from tidings.model.values.pace import PACES
 from tidings.model.values.window import parse_window
 from tidings.spark.state.notification_rows import notification_table
 from tidings.spark.state.state_format import bundle, from_bytes, unbundle
 from tidings.spark.state.window_steps import NOTHING, Publications, WindowStep, joined, numbers, publications, split, tables_of
 from tidings.windows.entries import WHY, Entries
 from tidings.windows.memory import ALL, EVENT, NEVER, Records, padded
+from tidings.windows.publishing import NO_GROUPS
 from tidings.windows.slots import CANDIDATE, SAVED_LIST, Saved, SlotWindows, Terms
 
-WINDOW = {"k": pa.int32(), "window": pa.string(), "error": pa.float64(), "since": pa.int64(), "by": pa.string()}
+WINDOW = {
+    "k": pa.int32(),
+    "window": pa.string(),
+    "error": pa.float64(),
+    "since": pa.int64(),
+    "by": pa.string(),
+    "per": pa.string(),
+    "tz": pa.string(),
+}
 """What makes a window; a subscription whose answers change here begins anew."""
 UNKNOWN, PLAIN = -1, -2
-KNOWN = np.dtype([("k", "i8"), ("window", "i4"), ("error", "f8"), ("since", "i8"), ("by", "i4"), ("live", "?")])
+TEXTS = ("window", "by", "per", "tz")
+KNOWN = np.dtype([("k", "i8"), ("error", "f8"), ("since", "i8"), *((name, "i4") for name in TEXTS), ("live", "?")])
 """A member's window; texts by their number in `codes`, error 0 for none."""
 NEWCOMERS = pa.schema([("member", pa.int32()), ("id", pa.string()), *WINDOW.items()])
 
@@ -47,7 +59,7 @@ class ShardWindows:
         self.windows = SlotWindows()
         self.known = np.zeros(64, KNOWN)
         self.ids: list[str] = []
-        self.codes: dict[str, dict[str | None, int]] = {"window": {None: 0}, "by": {None: 0}}
+        self.codes: dict[str, dict[str | None, int]] = {name: {None: 0} for name in TEXTS}
         self.member: dict[str, int] = {}
         self.manifest = 0
         self.pending: Publications | None = NOTHING if waits else None
@@ -78,7 +90,7 @@ class ShardWindows:
         """Do again what a batch did."""
         self._forget(step.gone)
         self.manifest = step.manifest
-        self._join(step.newcomers)
+        self._join(all_columns(step.newcomers))
         self._publish(step)
 
     @property
@@ -115,7 +127,9 @@ class ShardWindows:
         """Those who match for the first time, with their windows and numbers; those without a window are noted as such."""
         if not len(strange):
             return NEWCOMERS.empty_table()
-        ranking = view.ranking(view.locate(strange), tuple(WINDOW))
+        place = view.locate(strange)
+        refuse_paces(strange, view.ranking(place, PACES), "notify")
+        ranking = view.ranking(place, tuple(WINDOW))
         plain = pc.and_(ranking["k"].is_null(), ranking["window"].is_null()).combine_chunks()
         self.member.update(dict.fromkeys(strange.filter(plain).to_pylist(), PLAIN))
         ranked = pc.invert(plain)
@@ -139,8 +153,19 @@ class ShardWindows:
             self.member[id] = member
         known = self._coded(newcomers)
         self.known[members] = known
-        spans = np.array([_span(text) for text in self.codes["window"]], np.int64)[known["window"]]
-        self.windows.begin(members, Terms(known["k"], spans[:, 0], spans[:, 1], known["since"], known["error"]))
+        spans = np.array([self._span(*kind) for kind in known[["window", "tz"]].tolist()], np.int64)
+        per = known["per"] > 0
+        self.windows.begin(members, Terms(known["k"], spans[:, 0], spans[:, 1], known["since"], known["error"], per))
+
+    def _span(self, window: int, tz: int) -> tuple[int, int]:
+        """Duration and count of a window by the numbers of its texts, NEVER for the side it lacks."""
+        text, zone = (list(self.codes[name])[code] for name, code in (("window", window), ("tz", tz)))
+        if text is None:
+            return NEVER, NEVER
+        read = parse_window(text)
+        if read.calendar is not None:
+            return self.windows.calendar(Calendar(read.calendar, zone or "UTC")), NEVER
+        return read.duration or NEVER, read.count or NEVER
 
     def _coded(self, windows: pa.Table) -> Records:
         made = np.zeros(len(windows), KNOWN)
@@ -163,7 +188,7 @@ class ShardWindows:
         return [self._told(due), self.windows.advance(step.clock), self._told(late)]
 
     def _told(self, due: Publications) -> Entries:
-        return self.windows.publish_batch(due.ids, due.time, due.expires, due.starts, due.members, due.relevances)
+        return self.windows.publish_batch(due.ids, due.time, due.expires, due.starts, due.members, due.relevances, due.groups)
 
     def _table(self, *told: Entries) -> pa.Table:
         return pa.concat_tables([self._rows(entries) for entries in told])
@@ -187,11 +212,12 @@ class ShardWindows:
             "window": texts["window"].take(pa.array(known["window"])),
             "error": pa.array(known["error"], mask=known["error"] == 0.0),
             "since": known["since"],
-            "by": texts["by"].take(pa.array(known["by"])),
+            **{name: texts[name].take(pa.array(known[name])) for name in TEXTS if name != "window"},
         }
         records = {"lists": saved.lists, "places": saved.places, "events": saved.events}
         fields = {name: {field: array[field] for field in array.dtype.names or ()} for name, array in records.items()}
-        return bundle({"newcomers": newcomers, "ids": {"id": saved.ids}, **fields})
+        groups = {"groups": {"group": saved.groups}} if len(saved.groups) else {}
+        return bundle({"newcomers": newcomers, "ids": {"id": saved.ids}, **fields, **groups})
 
     def head(self) -> bytes:
         """What is not a member's, for `restore`."""
@@ -214,11 +240,29 @@ class ShardWindows:
         return made
 
     def _loaded(self, found: Mapping[str, Mapping[str, pa.Array]]) -> tuple[NDArray[np.int32], Saved]:
-        newcomers = pa.Table.from_arrays(list(found["newcomers"].values()), schema=NEWCOMERS)
+        newcomers = all_columns(pa.table(dict(found["newcomers"])))
         self._join(newcomers)
         records = [_records(kind, found[name]) for name, kind in (("lists", SAVED_LIST), ("places", CANDIDATE), ("events", EVENT))]
         lists, places, events = records
-        return newcomers["member"].to_numpy(), Saved(lists, places, found["ids"]["id"], events)
+        groups = numbers(found["groups"]["group"]) if "groups" in found else NO_GROUPS
+        return newcomers["member"].to_numpy(), Saved(lists, places, found["ids"]["id"], events, groups)
+
+
+def refuse_paces(ids: pa.StringArray, paces: pa.Table, transform: str) -> None:
+    """SubscriptionError if anybody has a pace: nothing on Spark keeps one."""
+    for name in PACES:
+        given = paces[name].combine_chunks().is_valid()
+        if given.true_count:
+            who = ids.filter(given)[0].as_py()
+            raise SubscriptionError(f"subscription {who!r} has a {name}: {transform} tells everything at once; a topic keeps to it")
+
+
+def all_columns(newcomers: pa.Table) -> pa.Table:
+    """Those that an earlier format wrote lack the columns that came since."""
+    missing = [name for name in NEWCOMERS.names if name not in newcomers.column_names]
+    for name in missing:
+        newcomers = newcomers.append_column(name, pa.nulls(len(newcomers), NEWCOMERS.field(name).type))
+    return newcomers.select(NEWCOMERS.names).cast(NEWCOMERS)
 
 
 def _published(rows: pa.Table, member: NDArray[np.int64]) -> Publications:
@@ -236,7 +280,8 @@ def _published(rows: pa.Table, member: NDArray[np.int64]) -> Publications:
     ids = event.dictionary.take(event.indices.take(pa.array(order[first])))
     expires = rows["expires"].to_numpy()[order[first]]
     relevance = rows["relevance"].fill_null(0.0).to_numpy()[kept]
-    return Publications(ids, time[order[first]], expires, starts, member[kept].astype(np.int32), relevance)
+    group = rows["group"].fill_null(0).to_numpy()[kept]
+    return Publications(ids, time[order[first]], expires, starts, member[kept].astype(np.int32), relevance, group)
 
 
 def _records(kind: np.dtype[Any], columns: Mapping[str, pa.Array]) -> Records:
@@ -244,15 +289,6 @@ def _records(kind: np.dtype[Any], columns: Mapping[str, pa.Array]) -> Records:
     for name, column in columns.items():
         made[name] = numbers(column)
     return made
-
-
-@cache
-def _span(text: str | None) -> tuple[int, int]:
-    """A window's duration and count, NEVER for the side it lacks."""
-    if text is None:
-        return NEVER, NEVER
-    window = parse_window(text)
-    return window.duration or NEVER, window.count or NEVER
 
 
 def hearing(view: View, notes: pa.Table) -> pa.Table:

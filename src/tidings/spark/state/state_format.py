@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 
 from tidings.errors import StorageError
 
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, 3)
+"""Format 2 has neither groups nor time zones."""
 
 Facts: TypeAlias = dict[str, int | None]
 Column: TypeAlias = pa.Array | NDArray[np.generic]
@@ -51,7 +53,7 @@ def head_of(body: str) -> Head:
     version = told.pop("format", None)
     if version is None:
         return boards_without_version(told) if "next" in told else windows_without_version(told)
-    if version != FORMAT:
+    if version not in READABLE:
         raise StorageError(
             f"this checkpoint has state of format {version}, and this version of tidings reads {FORMAT}: "
             "run the version that wrote it, or give the query a new checkpoint"

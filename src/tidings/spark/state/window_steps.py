@@ -12,6 +12,7 @@ order gives the same windows, so a log of steps is the state, and it is no longe
 | `starts`            | e + 1, int64 | event i concerns the rows [starts[i], starts[i + 1])                    |
 | `members`           | m, int32     | whom: numbers of the shard's own                                        |
 | `relevances`        | m, float64   |                                                                       |
+| `groups`            | m, int64     | 0 for none                                                              |
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Publications(NamedTuple):
     starts: NDArray[np.int64]
     members: NDArray[np.int32]
     relevances: NDArray[np.float64]
+    groups: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.time)
@@ -42,13 +44,17 @@ class Publications(NamedTuple):
         """Some of the events, in the given order."""
         begin, rows = ragged_take(self.starts, events)
         ids = self.ids.take(pa.array(events))
-        return Publications(ids, self.time[events], self.expires[events], begin, self.members[rows], self.relevances[rows])
+        own = self.members[rows], self.relevances[rows], self.groups[rows]
+        return Publications(ids, self.time[events], self.expires[events], begin, *own)
 
     def without(self, members: NDArray[np.int32]) -> Publications:
         """The same for everyone but `members`."""
         kept = ~np.isin(self.members, members)
         return self._replace(
-            starts=starts(kept.astype(np.int64))[self.starts], members=self.members[kept], relevances=self.relevances[kept]
+            starts=starts(kept.astype(np.int64))[self.starts],
+            members=self.members[kept],
+            relevances=self.relevances[kept],
+            groups=self.groups[kept],
         )
 
     def in_order(self) -> Publications:
@@ -66,6 +72,7 @@ NOTHING = Publications(
     np.zeros(1, np.int64),
     np.zeros(0, np.int32),
     np.zeros(0),
+    np.zeros(0, np.int64),
 )
 
 
@@ -78,6 +85,7 @@ def joined(first: Publications, second: Publications) -> Publications:
         np.concatenate([first.starts, first.starts[-1] + second.starts[1:]]),
         np.concatenate([first.members, second.members]),
         np.concatenate([first.relevances, second.relevances]),
+        np.concatenate([first.groups, second.groups]),
     )
 
 
@@ -113,18 +121,19 @@ def step_of(body: bytes) -> WindowStep:
 def tables_of(published: Publications) -> Bundle:
     """Publications as tables of a bundle; `publications` reads them back."""
     rows = np.diff(published.starts)
+    groups = {"group": published.groups} if published.groups.any() else {}
     return {
         "events": {"id": published.ids, "time": published.time, "expires": published.expires, "rows": rows},
-        "rows": {"member": published.members, "relevance": published.relevances},
+        "rows": {"member": published.members, "relevance": published.relevances, **groups},
     }
 
 
 def publications(found: Bundle) -> Publications:
     events, rows = found["events"], found["rows"]
     time, expires = numbers(events["time"]), numbers(events["expires"])
-    return Publications(
-        events["id"], time, expires, starts(numbers(events["rows"])), numbers(rows["member"]), numbers(rows["relevance"])
-    )
+    members = numbers(rows["member"])
+    groups = numbers(rows["group"]) if "group" in rows else np.zeros(len(members), np.int64)
+    return Publications(events["id"], time, expires, starts(numbers(events["rows"])), members, numbers(rows["relevance"]), groups)
 
 
 def numbers(array: pa.Array) -> NDArray[Any]:

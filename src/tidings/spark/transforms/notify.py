@@ -46,6 +46,9 @@ def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None
     """
     place = snapshots_at(topic)
     missing = [name for name in RANKED if name not in matches.columns]
+    if missing == ["group"]:
+        # Of matches that an earlier version stored.
+        matches, missing = matches.withColumn("group", F.lit(None).cast("long")), []
     if missing:
         raise EventError(f"matches have no column {missing[0]!r}: notify takes the rows of match(..., ranking=True)")
     spark = matches.sparkSession

@@ -36,7 +36,7 @@ def refill_from_points(m: Memory, near: Points, row: int) -> None:
     for i in range(found):
         event, cost = wide(near.sought[i]), np.sqrt(near.sought_squares[i])
         if own.edge == NONE or ranks(m, cost, event, own.edge_cost, own.edge):
-            put(m, own, 2 * event, cost, leaving(own, m.events[event]))
+            put(m, own, 2 * event, cost, leaving(m, own, m.events[event]), wide(0))
             if own.viewed > own.limit:
                 # Whoever was told ranks before the old edge, so only what was found here falls off, and nobody is to be remembered.
                 own.viewed = own.limit
@@ -83,7 +83,7 @@ def seek(m: Memory, near: Points, row: int, reach: float) -> tuple[float, int]:
 
 @inlined
 def is_sought(m: Memory, own: ListRow, event: int, total: float) -> bool:
-    if total == np.inf or m.events[event].time <= own.since or leaving(own, m.events[event]) <= m.meter[CLOCK]:
+    if total == np.inf or m.events[event].time <= own.since or leaving(m, own, m.events[event]) <= m.meter[CLOCK]:
         return False
     return bool(own.edge == NONE or event == own.edge or not ranks(m, np.sqrt(total), event, own.edge_cost, own.edge))
 

@@ -105,14 +105,14 @@ def take_row(m: Memory, near: Points, row: int, gathered: int, within: float, ba
             if to_next_leaving(m, row, batch, nth):
                 passed = meter[NUMBER] - base
                 event = first + passed - 1 if m.number_due[row] <= meter[NUMBER] else NONE
-                leave(m, near, row, event, distance(near, row, event) if event != NONE else np.nan)
+                leave(m, near, row, event, distance(near, row, event) if event != NONE else np.nan, wide(0))
                 meter[NTH] = max(meter[NTH], passed)
                 i += i < n and nth < passed
             elif i < n:
                 cost = np.sqrt(near.squares[i])
                 if cost <= radius[row]:
                     meter[CLOCK], meter[NUMBER] = clock[nth], base + nth + 1
-                    join(m, near, row, first + nth, cost)
+                    join(m, near, row, first + nth, cost, wide(0))
                 meter[NTH] = nth + 1
                 i += 1
             elif end == clock.size:

@@ -55,7 +55,7 @@ from tidings.windows.memory import (
 )
 from tidings.windows.near.points import NEAR, Points, empty_points
 from tidings.windows.near.turned_round import Batch, in_order, publish_turned_round
-from tidings.windows.publishing import Concerned
+from tidings.windows.publishing import NO_GROUPS, Concerned
 from tidings.windows.windows import UNREADABLE, Activation, Candidate, Windows, read_candidate, window_of
 
 CHUNK = 8192
@@ -94,7 +94,7 @@ class NearWindows(Windows):
         if not (weight > 0.0).all():
             raise SubscriptionError(f"weights are {weight.tolist()}: numbers above 0 are accepted")
         activation = Activation(k, window, time, error)
-        terms, point = activation.terms(), np.broadcast_to(np.asarray(centre, np.float64), weight.shape)
+        terms, point = self.terms([activation]), np.broadcast_to(np.asarray(centre, np.float64), weight.shape)
         slot = self._take_slot(subscription, activation)
         self.index.insert(int(slot[0]), point, weight, -np.inf if k == 0 else np.inf)
         self.begin(slot, terms)
@@ -108,7 +108,9 @@ class NearWindows(Windows):
         super().deactivate(subscription)
         self.index.delete(slot)
 
-    def publish(self, event: str, time: int, expires: int | None, point: ArrayLike) -> Entries:
+    def publish(  # type: ignore[override]
+        self, event: str, time: int, expires: int | None, point: ArrayLike
+    ) -> Entries:
         """`point` has a coordinate a dimension; with a NaN in it the event concerns nobody."""
         points = self._points(np.asarray(point, np.float64).reshape(1, -1))
         first = self._store_one(event, time, NEVER if expires is None else expires)
@@ -263,7 +265,7 @@ class NearWindows(Windows):
     def _one_by_one(self, first: int, n: int) -> Entries:
         """Each event asks the index which balls it touches."""
         self._freshen(STALE)
-        return self._publish(first, Concerned(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)))
+        return self._publish(first, Concerned(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), NO_GROUPS))
 
     def _turned_round(self, first: int, times: Ints) -> Entries:
         """Each ball asks a grid of the events which it holds."""

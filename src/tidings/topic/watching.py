@@ -1,0 +1,37 @@
+"""What of a keyed topic's objects a subscription counts, beside its filter: by its window, its `per` and what it recalls."""
+
+from __future__ import annotations
+
+from tidings.boards.plain import Counts
+from tidings.model.door.by import read_by
+from tidings.model.door.subscription import Subscription
+from tidings.model.filter.clause import PREVIOUS, Values
+from tidings.model.values.calendar import window_end
+from tidings.model.values.groups import group_of
+from tidings.model.values.schema import Schema
+from tidings.topic.live_events import LiveEvents
+
+
+def counts_of(schema: Schema, objects: LiveEvents, subscription: Subscription) -> Counts:
+    window, per, tz = subscription.window, subscription.per, subscription.tz
+
+    def ends(key: str) -> int:
+        assert window is not None
+        end = window_end(window, tz, objects.published(key)[0])
+        assert end is not None
+        return end
+
+    def group(key: str, values: Values) -> int:
+        return group_of(key if per == "id" else values.get(per or ""))
+
+    timed = window is not None and window.count is None
+    return Counts(ends if timed else None, None if per is None else group, recalls_of(schema, subscription))
+
+
+def recalls_of(schema: Schema, subscription: Subscription) -> frozenset[str]:
+    """The names, as `PREV(price)`, under which a subscription asks for values before the last update."""
+    names = {name for clause in subscription.clauses for residue in clause.residue for name in residue.attributes}
+    by = None if subscription.by is None or PREVIOUS not in subscription.by.upper() else read_by(schema, subscription.by)
+    if by is not None and by.expression is not None:
+        names |= by.expression.attributes
+    return frozenset(name for name in names if name.startswith(PREVIOUS))
