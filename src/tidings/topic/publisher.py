@@ -272,8 +272,7 @@ class Publisher:
 
     def replace(self, events: Sequence[Event], at: int) -> Notifications:
         """Changes of a keyed topic's objects at one instant: their net effect on every board."""
-        passed = Notifications(self._pass(at))
-        heard = self._paced(passed, None, at)
+        heard = self._paced(Notifications(self._pass(at)), None, at)
         return Notifications.of([*heard, *self._paced(Notifications(self._put(events, at)), None)])
 
     def _put(self, events: Sequence[Event], at: int) -> list[Part]:
