@@ -22,6 +22,7 @@ import pytest
 import tidings as td
 from tests.durable import test_crash, test_guards, test_readers, test_storage
 from tests.durable.formats import make
+from tests.serve.faults import world
 from tests.soak import fuzz as inputs_by_the_million
 from tidings.errors import StorageError
 from tidings.match.store import housekeeping, merging
@@ -57,6 +58,11 @@ def memory(seed: int) -> Counts:
 def descriptors(seed: int) -> Counts:
     test_crash.survive(seed, 5, test_crash.memory_disk(), "RLIMIT_NOFILE")
     return {"writers that were refused file descriptors": 5}
+
+
+def service(seed: int) -> Counts:
+    """A whole service under load: writer, readers, receiver and clients are killed."""
+    return world.faults(seed, 10)
 
 
 # Files
@@ -212,6 +218,7 @@ def fuzz(seed: int, inputs: int = 20_000, rounds: int = 4) -> Counts:
 
 KINDS: dict[str, tuple[Callable[[int], Counts], float]] = {
     "kills": (kills, 12),
+    "service": (service, 12),
     "fuzz": (fuzz, 40),
     "damage": (damage, 3),
     "memory": (memory, 2),

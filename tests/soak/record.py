@@ -24,7 +24,10 @@ oracle's; a damaged file that is derived is rebuilt and no answer changes, a dam
 anything but an error of `tidings.errors`, takes more than a second of its thread's time or 100 MB, and after every few thousand
 inputs the topic is packed, opened again and compared with one in memory that was told the same. (Inputs are drawn by
 `tests/soak/drawing.py`; Hypothesis draws the same kinds in `tests/model/test_fuzz.py`, and shrinks them.) `-wal` files are not
-damaged: SQLite takes what follows a damaged frame for never written.
+damaged: SQLite takes what follows a damaged frame for never written. Of the service (`tests/serve/faults`): writer, readers,
+receiver and clients are killed while publishers post, subscriptions come and go, and sinks, a stream and a consumer hear; every
+acknowledged event is told to everyone concerned, nothing to anybody else, in order for each subscription, and what comes again
+has the id that it had.
 """
 
 
