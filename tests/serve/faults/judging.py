@@ -103,7 +103,8 @@ def judge(interests: dict[str, Interest], events: dict[str, Sent], hearers: list
             where = f"{hearer.name}: {told}"
             assert told.owner == interest.owner, f"{where} is of owner {interest.owner}"
             assert hearer.owner in (None, told.owner), f"{where} is a stranger's"
-            assert told.price == event.price and may_hear(interest, event), f"{where} does not concern {interest}, {event}"
+            assert told.price == event.price, f"{where} is not the event that was sent, {event}"
+            assert may_hear(interest, event), f"{where} does not concern {interest}, {event}"
             assert ids.setdefault(pair, told.id) == told.id, f"{where} came before as {ids[pair]}"
             if pair in seen:
                 assert not hearer.once, f"{where} came twice"
