@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
@@ -15,8 +15,18 @@ from tidings.match.answers.results import Match, Notification
 JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 
 
+class JsonAnswer(Response):
+    """JSON without headers of its own: the framework's way to two headers costs more than many an answer."""
+
+    def __init__(self, content: Any, status: int) -> None:
+        self.body = orjson.dumps(content)
+        self.status_code = status
+        self.background = None
+        self.raw_headers = [(b"content-length", b"%d" % len(self.body)), (b"content-type", b"application/json")]
+
+
 def json_answer(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(orjson.dumps(content), status, headers, JSON)
+    return JsonAnswer(content, status) if headers is None else Response(orjson.dumps(content), status, headers, JSON)
 
 
 def wanted(request: Request) -> str:
@@ -26,12 +36,12 @@ def wanted(request: Request) -> str:
 
 
 def rows_answer(
-    request: Request, name: str, rows: Iterable[dict[str, Any]], table: pa.Table | None = None, **more: Any
+    request: Request, name: str, rows: Iterable[dict[str, Any]], table: Callable[[], pa.Table] | None = None, **more: Any
 ) -> Response:
-    """Rows under `name` beside `more`, or alone as lines or columns."""
+    """Rows under `name` beside `more`, or alone as lines or columns, which `table` makes."""
     form = wanted(request)
     if form == ARROW:
-        return Response(stream_bytes(pa.Table.from_pylist(list(rows)) if table is None else table), media_type=ARROW)
+        return Response(stream_bytes(pa.Table.from_pylist(list(rows)) if table is None else table()), media_type=ARROW)
     if form == NDJSON:
         return Response(b"".join(orjson.dumps(row) + b"\n" for row in rows), media_type=NDJSON)
     return json_answer({name: list(rows), **more})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from tidings.errors import EventError, shown
 from tidings.model.door.event import Event, parse_json, read_events
@@ -24,8 +24,13 @@ async def body_of(request: Request, most: int) -> bytes:
     length = request.headers.get("content-length", "0")
     if length.isdigit() and int(length) > most:
         raise too_large(most, int(length))
-    parts, size = [], 0
-    async for part in request.stream():
+    receive = request.receive
+    parts, size, more = list[bytes](), 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
         if size > most:
             raise too_large(most)

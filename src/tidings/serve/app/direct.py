@@ -10,11 +10,11 @@ import re
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from tidings.serve.app import events, questions
 from tidings.serve.app.problems import answered
+from tidings.serve.app.quick_requests import QuickRequest
 
 ADDRESS = re.compile(r"/topics/([^/\x1f]+)/(match|events)")
 
@@ -33,7 +33,7 @@ class Direct:
             return
         route = scope["route"] = self._routes[asked[2]]
         scope["app"], scope["path_params"] = self.app, {"topic": asked[1]}
-        request = Request(scope, receive)
+        request = QuickRequest(scope, receive)
         try:
             response = await route.endpoint(asked[1], request)
         except Exception as error:  # noqa: BLE001 - the service's outermost edge, as `problems` is for the framework's

@@ -73,7 +73,7 @@ async def publish(topic: str, request: Request) -> Response:
     if not asked:
         return taken_answer(answer)
     more = {"events": answer.events, "told": answer.told, "repeated": answer.repeated}
-    return rows_answer(request, "notifications", map(notification_json, notes), notes.table(), **more)
+    return await hosted.ask(lambda: rows_answer(request, "notifications", map(notification_json, notes), notes.table, **more))
 
 
 async def read(hosted: HostedTopic, request: Request, form: str, content: bytes) -> list[Event]:
@@ -146,6 +146,9 @@ async def search(topic: str, request: Request) -> Response:
     caller_of(request, READ)
     hosted, at, filter = topic_of(request), instant(request), text(request, "filter")
     asked = parse_json(filter) if filter is not None and filter.lstrip().startswith("{") else filter
-    found = await hosted.ask(lambda: hosted.search(asked, at))
-    rows = [] if found.num_rows == 0 else await hosted.ask(lambda: rows_json(hosted.topic.schema, found, hosted.topic.key))
-    return rows_answer(request, "events", rows, found)
+
+    def written() -> Response:
+        found = hosted.search(asked, at)
+        return rows_answer(request, "events", rows_json(hosted.topic.schema, found, hosted.topic.key), lambda: found)
+
+    return await hosted.ask(written)

@@ -57,10 +57,14 @@ async def match(topic: str, request: Request) -> Response:
             return hosted.topic.match(events[0], k, relaxed=relaxed, aggregate=aggregate, time=at)
         return hosted.topic.match_batch(events, k, relaxed=relaxed, aggregate=aggregate, time=at)
 
-    found = await hosted.ask(answer)
-    if isinstance(found, list):
-        return rows_answer(request, "matches", map(match_json, found), match_rows(found))
-    return rows_answer(request, "matches", found.to_pylist(), found)
+    def written() -> Response:
+        found = answer()
+        if isinstance(found, list):
+            return rows_answer(request, "matches", map(match_json, found), lambda: match_rows(found))
+        return rows_answer(request, "matches", found.to_pylist(), lambda: found)
+
+    small = form != ARROW and not relaxed and len(content) <= SMALL
+    return await (hosted.ask_small(written) if small else hosted.ask(written))
 
 
 @router.post(

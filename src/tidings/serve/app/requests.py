@@ -38,11 +38,12 @@ def bytes_of(request: Request, caller: Caller) -> int:
 
 
 def text(request: Request, name: str) -> str | None:
-    return request.query_params.get(name)
+    """A parameter of the address; most requests have none at all, which is seen without reading it."""
+    return request.query_params.get(name) if request.scope["query_string"] else None
 
 
 def flag(request: Request, name: str) -> bool:
-    said = request.query_params.get(name)
+    said = text(request, name)
     if said is None or said.lower() in FALSE:
         return False
     if said.lower() in TRUE:
@@ -52,7 +53,7 @@ def flag(request: Request, name: str) -> bool:
 
 def whole(request: Request, name: str, default: Any = None, least: int = 0, most: int = 2**53) -> Any:
     """A whole number in a range."""
-    said = request.query_params.get(name)
+    said = text(request, name)
     if said is None:
         return default
     number = int(said) if said.isascii() and said.isdigit() and len(said) < 20 else -1
@@ -63,7 +64,7 @@ def whole(request: Request, name: str, default: Any = None, least: int = 0, most
 
 def instant(request: Request) -> str | float | None:
     """`time`, as ISO 8601 or seconds."""
-    said = request.query_params.get("time")
+    said = text(request, "time")
     if said is None:
         return None
     try:

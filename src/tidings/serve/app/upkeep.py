@@ -24,7 +24,7 @@ async def advance(topic: str, request: Request) -> Response:
     caller_of(request, PUBLISH)
     hosted, at = topic_of(request), instant(request)
     notes = await hosted.change(lambda: hosted.topic.advance(at))
-    return rows_answer(request, "notifications", map(notification_json, notes), notes.table())
+    return rows_answer(request, "notifications", map(notification_json, notes), notes.table)
 
 
 @router.post("/topics/{topic}/flush", status_code=204, response_class=Response, summary="Pack what is new into a segment")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -37,6 +37,7 @@ class Watching:
         self.app = app
         self.registry = CollectorRegistry()
         self._requests = Counter("tidings_requests", "Requests by route and status.", ["route", "status"], registry=self.registry)
+        self._counters: dict[tuple[str, int], Counter] = {}
         self._seconds = Histogram("tidings_request_seconds", "Time until an answer began.", buckets=BUCKETS, registry=self.registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,14 +45,14 @@ class Watching:
             await self.app(scope, receive, send)
             return
         came = next((value for name, value in scope["headers"] if name == b"x-request-id" and ID.fullmatch(value)), None)
-        id = scope["request_id"] = uuid.uuid4().hex if came is None else came.decode()
+        id = scope["request_id"] = os.urandom(16).hex() if came is None else came.decode()
         began, status = time.perf_counter(), 500
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", id.encode())]
+                message["headers"] = [*message["headers"], (b"x-request-id", id.encode())]
                 self._seconds.observe(time.perf_counter() - began)
             await send(message)
 
@@ -59,11 +60,17 @@ class Watching:
             await self.app(scope, receive, answer)
         finally:
             route = getattr(scope.get("route"), "path", "none")
-            self._requests.labels(route, str(status)).inc()
+            self._counter(route, status).inc()
             if scope["path"] not in QUIET and log.isEnabledFor(logging.INFO):
                 took = round((time.perf_counter() - began) * 1000, 3)
                 said = {"request": id, "method": scope["method"], "path": scope["path"], "status": status, "ms": took}
                 log.info("request", extra=said)
+
+    def _counter(self, route: str, status: int) -> Counter:
+        found = self._counters.get((route, status))
+        if found is None:
+            found = self._counters[route, status] = self._requests.labels(route, str(status))
+        return found
 
     def exposed(self) -> bytes:
         return generate_latest(self.registry)

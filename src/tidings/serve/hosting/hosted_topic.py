@@ -24,6 +24,7 @@ from tidings.model.door.subscription import Subscription, known_id
 from tidings.model.values.window import parse_window
 from tidings.serve.hosting.lanes import Lane
 from tidings.serve.hosting.owners import Owners
+from tidings.serve.hosting.pace import Pace
 from tidings.serve.hosting.writing import Publish, Taken, Writing
 from tidings.serve.refusals import NotFound, Unacceptable
 
@@ -70,6 +71,7 @@ class HostedTopic:
         self.writing = Writing(topic, self._committed)
         self.writer = Lane(f"the writer of {self.name}", self.writing)
         self.readers = Lane(f"the readers of {self.name}", threads=READERS)
+        self.pace = Pace()
         self._commits = 0
 
     def use(self, settings: TopicSettings) -> None:
@@ -92,6 +94,19 @@ class HostedTopic:
 
     def ask(self, call: Callable[[], Result]) -> Awaitable[Result]:
         return self.readers.do(call)
+
+    async def ask_small(self, call: Callable[[], Result]) -> Result:
+        """The same of a question that is answered quickly: handing it over would cost more than the answer. So it is answered here,
+        in the event loop, unless subscriptions are being changed, or it was not quick the last time."""
+        lock = self.topic.store.lock
+        if not self.pace.quick or not lock.acquire(blocking=False):
+            return await self.ask(call)
+        began = time.thread_time()
+        try:
+            return call()
+        finally:
+            lock.release()
+            self.pace.took(time.thread_time() - began)
 
     def search(self, filter: Any, at: Any) -> pa.Table:
         """The live events that match, in a reader's lane."""

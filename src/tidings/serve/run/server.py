@@ -69,6 +69,7 @@ def server_of(settings: Settings, writer: str | None = None) -> Server:
         timeout_graceful_shutdown=GRACE,
         lifespan="on",
         server_header=False,
+        proxy_headers=False,
     )
     return Server(config)
 
