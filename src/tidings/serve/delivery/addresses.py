@@ -12,8 +12,7 @@ import ipaddress
 import socket
 from collections.abc import Iterable
 from typing import Any
-
-import httpcore
+from urllib.parse import urlsplit
 
 from tidings.serve.refusals import Unacceptable
 
@@ -36,35 +35,18 @@ def is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast and all(is_public(one) for one in inner if one is not None)
 
 
-class CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to hosts whose addresses are public, or that are allowed by name."""
+class Addresses:
+    """Of hosts: public ones, and any of those that are allowed by name."""
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
         self._allowed = {name.lower().rstrip(".") for name in allowed}
-        self._plain = httpcore.AnyIOBackend()
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        failed: Exception | None = None
-        for address in await self.addresses(host, port):
-            try:
-                return await self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failed = error
-        raise failed or httpcore.ConnectError(f"{host} has no address")
-
-    async def addresses(self, host: str, port: int) -> list[str]:
+    async def of(self, host: str, port: int) -> list[str]:
         """What the host resolves to now, of which one may be called."""
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise httpcore.ConnectError(f"{host} cannot be resolved: {error}") from error
+            raise OSError(f"{host} cannot be resolved: {error}") from error
         every = list(dict.fromkeys(str(place[0]) for *_, place in found))
         if host.lower().rstrip(".") in self._allowed:
             return every
@@ -73,22 +55,15 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
             raise NotAllowed(f"{host} is {', '.join(every)}: only public addresses are called, and hosts allowed by name")
         return public
 
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore.AsyncNetworkStream:
-        raise NotAllowed("a socket of this machine is not called")
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
 
 def read_url(url: Any) -> str:
     """An address that could be called; whether its host may be is asked when it is."""
     text = url if isinstance(url, str) and url.isascii() and len(url) <= 2000 and not any(c <= " " for c in url) else ""
     try:
-        read = httpcore.URL(text)
-    except (ValueError, IndexError):
-        read = httpcore.URL("")
-    if read.scheme not in (b"http", b"https") or not read.host or b"@" in read.host:
+        read = urlsplit(text)
+        fits = read.scheme in ("http", "https") and bool(read.hostname) and "@" not in read.netloc and read.port != 0
+    except ValueError:
+        fits = False
+    if not fits:
         raise Unacceptable(f"url is {url!r}: an address that begins with https:// or http:// and a host is accepted")
     return text

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-import httpcore
 import orjson
 from standardwebhooks import Webhook
 
-from tidings.serve.delivery.addresses import CheckedBackend
+from tidings.serve.delivery.addresses import Addresses
+from tidings.serve.delivery.connections import Connections
 from tidings.serve.delivery.outcomes import LATER, TAKEN, Outcome, of_status
 from tidings.serve.delivery.sinks import Sink
 from tidings.serve.hearing.notes import Note
 
 TIMEOUT = 20.0
-READ = 16 * 1024
-"""Bytes of an answer that are read; what it says beyond its status is not needed."""
 NOTIFICATION, NOTIFICATIONS = "tidings.notification", "tidings.notifications"
 LONGEST_PAYLOAD = 7900
 """Bytes that PostgreSQL takes, less some."""
@@ -33,42 +30,23 @@ class Sender(Protocol):
 
 
 class Http:
-    """Connections of all sinks: to addresses that may be called, without redirects, each answer within its time."""
+    """Messages of all sinks over HTTP: to addresses that may be called, each answered within its time."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=ssl.create_default_context(),
-            max_connections=1000,
-            max_keepalive_connections=200,
-            keepalive_expiry=30,
-            network_backend=CheckedBackend(allowed),
-        )
+        self._connections = Connections(Addresses(allowed))
 
     async def post(self, url: str, headers: dict[str, str], body: bytes) -> Outcome:
         try:
-            async with (
-                asyncio.timeout(TIMEOUT),
-                self._pool.stream("POST", url, headers=list(headers.items()), content=body) as answer,
-            ):
-                await _some(answer)
-                after = next((v.decode("latin-1") for k, v in answer.headers if k.lower() == b"retry-after"), None)
-                return of_status(answer.status, after)
+            async with asyncio.timeout(TIMEOUT):
+                answer = await self._connections.post(url, headers, body)
         except TimeoutError:
             return Outcome(LATER, f"no answer within {TIMEOUT:g} seconds")
-        except (OSError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+        except OSError as error:
             return Outcome(LATER, f"cannot be called: {error or type(error).__name__}")
+        return of_status(answer.status, answer.retry_after)
 
     async def close(self) -> None:
-        await self._pool.aclose()
-
-
-async def _some(answer: httpcore.Response) -> None:
-    """Read a short answer to its end, so that the connection serves again; a long one is broken off."""
-    size = 0
-    async for part in answer.aiter_stream():
-        size += len(part)
-        if size > READ:
-            return
+        await self._connections.close()
 
 
 class Webhooks:
