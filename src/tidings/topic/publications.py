@@ -79,7 +79,8 @@ class PublishedBatch:
         return self.batch.values(row)
 
     def events(self) -> list[Event]:
-        return self.batch.some_events(np.arange(len(self.batch)))
+        known = self.batch.objects
+        return self.batch.some_events(np.arange(len(self.batch))) if known is None else known
 
     def hits(self, reader: Reader, clock: int) -> Hits:
         return reader.match(self.batch, at=np.maximum.accumulate(np.maximum(self.at, clock)), near=False)

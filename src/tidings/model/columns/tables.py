@@ -100,6 +100,8 @@ class EventBatch:
     _read: ReadEvents = field(repr=False)
     _known: tuple[Vocabularies, int]
     _blocks: dict[int, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
+    objects: list[Event] | None = field(default=None, repr=False)
+    """the events themselves, if that is what the columns were made of"""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -139,7 +141,7 @@ class EventBatch:
     def without_codes(self) -> EventBatch:
         """The same for whoever keeps it: without what can be made again."""
         known = self._known[0], _NO_CODES
-        return replace(self, columns=_NO_EVENTS, rows=_NO_ROWS, _known=known, _blocks={})
+        return replace(self, columns=_NO_EVENTS, rows=_NO_ROWS, _known=known, _blocks={}, objects=None)
 
     def take(self, rows: NDArray[np.int64]) -> EventBatch:
         """Some of the events, without codes."""
@@ -264,8 +266,10 @@ def events_to_arrow(schema: Schema, events: Sequence[Event], key: str | None = N
 
 
 def batch_of(schema: Schema, vocabularies: Vocabularies, events: Sequence[Event], key: str | None = None) -> EventBatch:
-    """The batch of events held as objects."""
-    return events_from_arrow(schema, vocabularies, events_to_arrow(schema, events, key), key)
+    """The batch of events held as objects. Times that none of them has are no columns: reading one costs as much as an event."""
+    table = events_to_arrow(schema, events, key)
+    absent = [name for name in ("time", "expires") if table[name].null_count == len(table)]
+    return replace(events_from_arrow(schema, vocabularies, table.drop_columns(absent), key), objects=list(events))
 
 
 def values_from_arrow(schema: Schema, table: pa.Table, rows: NDArray[np.int64]) -> list[dict[str, Any]]:

@@ -1,14 +1,16 @@
-"""What a subscription costs, asked at the door: how many, how many clauses, how many corners of polygons, how large a k."""
+"""What a subscription costs, asked at the door: how many, clauses, corners of polygons, how large a k, and the price of all."""
 
 from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from tidings.errors import NeverMatchesWarning
 from tidings.model.filter.compile import compile_filter
 from tidings.serve.access.callers import Caller
 from tidings.serve.hosting.hosted_topic import HostedTopic
@@ -16,6 +18,17 @@ from tidings.serve.refusals import TooLarge, TooMany
 
 PAIR = re.compile(r"-?\d[\d.eE+-]*\s+-?\d[\d.eE+-]*\s*[,)]")
 """A corner of a geometry in WKT."""
+
+
+OWNERS = 10_000
+"""What a filter of an owner's key may cost if its quotas do not say: a thousand plain ranges, a polygon of thousands of corners."""
+
+
+def most_of(caller: Caller) -> int | None:
+    """The highest price of a filter; None is the engine's own limit."""
+    if caller.quotas.price is not None:
+        return caller.quotas.price
+    return None if caller.changes() is None else OWNERS
 
 
 class Door:
@@ -32,14 +45,20 @@ class Door:
             price = vertices_of(filter)
             if price > quotas.vertices:
                 raise TooLarge(f"the filter's shapes have {price} corners: this key may use {quotas.vertices}", price=price)
-        if quotas.clauses is not None and filter is not None:
-            price = len(compile_filter(hosted.topic.schema, filter))
-            if price > quotas.clauses:
-                raise TooLarge(f"the filter has {price} clauses: this key may use {quotas.clauses}", price=price)
+        most = most_of(caller)
+        if filter is not None and (quotas.clauses is not None or most is not None):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NeverMatchesWarning)
+                clauses = compile_filter(hosted.topic.schema, filter)
+            if quotas.clauses is not None and len(clauses) > quotas.clauses:
+                raise TooLarge(f"the filter has {len(clauses)} clauses: this key may use {quotas.clauses}", price=len(clauses))
+            price = sum(clause.price for clause in clauses)
+            if most is not None and price > most:
+                raise TooLarge(f"the filter has a price of {price}: this key may use {most}", price=price, limit=most)
 
     def price_many(self, hosted: HostedTopic, caller: Caller, table: pa.Table) -> None:
         self._room(hosted, caller, len(table))
-        if any(q is not None for q in (caller.quotas.k, caller.quotas.clauses, caller.quotas.vertices)):
+        if any(q is not None for q in (caller.quotas.k, caller.quotas.clauses, caller.quotas.vertices, most_of(caller))):
             for row in table.select([name for name in ("filter", "k") if name in table.column_names]).to_pylist():
                 self.price(hosted, caller, row, new=False)
 

@@ -11,13 +11,15 @@ from tidings.serve.refusals import Unacceptable
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """None is no bound but the service's own. `events` a second; `subscriptions` and `streams` at a time; of one filter `clauses`
-    and, of its polygons, `vertices`; `k` of a question or a subscription; `bytes` of a request."""
+    """None is no bound but the service's own. `events` a second; `subscriptions` and `streams` at a time; of one filter `clauses`,
+    its `price` (about the values that an event's check may look at) and, of its polygons, `vertices`; `k` of a question or a
+    subscription; `bytes` of a request."""
 
     events: float | None = None
     subscriptions: int | None = None
     streams: int | None = None
     clauses: int | None = None
+    price: int | None = None
     vertices: int | None = None
     k: int | None = None
     bytes: int | None = None

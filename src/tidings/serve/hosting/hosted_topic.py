@@ -30,6 +30,8 @@ from tidings.serve.refusals import NotFound, Unacceptable
 
 Result = TypeVar("Result")
 READERS = 2
+LINGER = 0.002
+"""Seconds that a commit waits for more publishes, under load: less than the disk takes for it."""
 TRIMMED = 4096
 """The outbox is trimmed once in so many commits."""
 ADVANCE = 1.0
@@ -69,7 +71,7 @@ class HostedTopic:
         topic.record.hearing = Hearing(self.owners)
         self.listeners: list[Callable[[], None]] = []
         self.writing = Writing(topic, self._committed)
-        self.writer = Lane(f"the writer of {self.name}", self.writing)
+        self.writer = Lane(f"the writer of {self.name}", self.writing, linger=LINGER)
         self.readers = Lane(f"the readers of {self.name}", threads=READERS)
         self.pace = Pace()
         self._commits = 0

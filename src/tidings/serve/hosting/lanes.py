@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -62,6 +63,8 @@ class Lane:
     work: Callable[[Sequence[Job[Any]]], None] = each
     threads: int = 1
     together: int = TOGETHER
+    linger: float = 0.0
+    """Seconds that are waited for more, if more than one came the last time: what is done together costs less."""
     _waiting: list[Job[Any]] = field(default_factory=list)
     _turn: threading.Condition = field(default_factory=threading.Condition)
     _closed: bool = False
@@ -88,12 +91,18 @@ class Lane:
                 thread.start()
 
     def _run(self) -> None:
+        jobs: list[Job[Any]] = []
         while True:
             with self._turn:
                 while not self._waiting:
                     if self._closed:
                         return
                     self._turn.wait()
+            if self.linger and len(jobs) > 1:
+                time.sleep(self.linger)
+            with self._turn:
+                if not self._waiting:
+                    continue
                 share = max(1, min(self.together, -(-len(self._waiting) // self.threads)))
                 jobs, self._waiting[:share] = self._waiting[:share], []
             self.work(jobs)

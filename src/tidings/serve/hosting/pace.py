@@ -4,13 +4,13 @@ from __future__ import annotations
 
 LONG = 0.002
 """Seconds of the thread's own time: a machine that is busy with others does not make a question long."""
-ASIDE = 1000
-"""Questions that are handed over after one that took long."""
+FEWEST, MOST = 16, 1024
+"""Questions that are handed over after one that took long: twice as many each time, until one is quick again."""
 
 
 class Pace:
     def __init__(self) -> None:
-        self._aside = 0
+        self._aside, self._next = 0, FEWEST
 
     @property
     def quick(self) -> bool:
@@ -22,4 +22,6 @@ class Pace:
 
     def took(self, seconds: float) -> None:
         if seconds > LONG:
-            self._aside = ASIDE
+            self._aside, self._next = self._next, min(2 * self._next, MOST)
+        else:
+            self._next = FEWEST
