@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import Consumer
 
 from tests.serve.conftest import DEALS, serving
-from tests.spark.kafka.broker import NoMaven, broker, fetch
+from tests.spark.connectors.jars import NoMaven, fetch
+from tests.spark.kafka.broker import broker
 from tidings.serve.settings import Settings
 
 pytestmark = pytest.mark.kafka

@@ -26,9 +26,6 @@ class NamedHeaders(Headers):
     def __contains__(self, key: object) -> bool:
         return key in self._named
 
-    def items(self) -> list[tuple[str, str]]:
-        return list(self._named.items())
-
 
 class QuickRequest(Request):
     def __init__(self, scope: Scope, receive: Receive) -> None:
