@@ -34,7 +34,7 @@ class ReadingService(Service):
         await self._look_for_topics()
         self._tasks["beat"] = asyncio.create_task(self._beat())
         self._tasks["topics"] = asyncio.create_task(self._keep_looking())
-        self.ready = True
+        self._is_open()
 
     async def _keep_looking(self) -> None:
         while True:

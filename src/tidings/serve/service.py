@@ -6,6 +6,7 @@ import asyncio
 import re
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,10 @@ BEAT = 15
 """Seconds."""
 
 
+OPENING = 600
+"""Seconds that a stream waits for topics to be opened."""
+
+
 class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -48,6 +53,7 @@ class Service:
         self.tails: dict[str, Tail] = {}
         self.flows: dict[str, Flow] = {}
         self.ready = False
+        self._opened = asyncio.Event()
         self._making, self.changing_sinks = asyncio.Lock(), asyncio.Lock()
         self.couriers = Couriers(Sinks(self.ledger), Letters(self.ledger), settings.allow)
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -60,7 +66,17 @@ class Service:
             if (folder / REGISTRY).is_file() and NAME.fullmatch(folder.name):
                 self._host(await asyncio.to_thread(self._open, folder.name))
                 self.couriers.open(self.tails[folder.name], self.couriers.sinks.all(folder.name))
+        self._is_open()
+
+    def _is_open(self) -> None:
         self.ready = True
+        self._opened.set()
+
+    async def opened(self) -> None:
+        """Until every topic is open, or it takes too long. A browser takes any refusal of a stream for the last word and never
+        comes back, so streams wait where other requests are told to come later."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._opened.wait(), OPENING)
 
     def _open(self, name: str, schema: Schema | None = None, key: str | None = None) -> HostedTopic:
         topic = open_topic(self.settings.folder / name, None if schema is None else name, schema, key=key)

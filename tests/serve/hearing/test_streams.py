@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from itertools import islice
+from typing import Any
 
 import httpx
 import pytest
@@ -15,6 +16,8 @@ import pytest
 from tests.serve.conftest import DEALS, serving
 from tests.serve.listening import listen, said, take
 from tidings.serve.hearing import tail as tails
+from tidings.serve.run.server import listening, server_of
+from tidings.serve.service import Service
 from tidings.serve.settings import Settings
 
 EVENTS = "/topics/deals/events"
@@ -182,3 +185,30 @@ def test_a_service_that_stops_ends_its_streams(tmp_path):
     hearing.join(10)
     assert ended.is_set()
     assert time.monotonic() - began < 10
+
+
+def test_a_stream_waits_for_a_service_that_opens_its_topics(tmp_path, monkeypatch):
+    """A browser that is refused a stream gives up for ever; whoever asks for anything else is told to come later."""
+    with serving(Settings(tmp_path / "data", open=True)) as client:
+        client.put("/topics/deals", json=DEALS)
+        client.put("/topics/deals/subscriptions/ann", json={})
+        client.post(EVENTS, json={"id": "before"})
+    go, plain = threading.Event(), Service._open
+
+    def late(self: Service, *arguments: Any) -> Any:
+        go.wait(60)
+        return plain(self, *arguments)
+
+    monkeypatch.setattr(Service, "_open", late)
+    sock, server = listening("127.0.0.1", 0), server_of(Settings(tmp_path / "data", open=True))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+    thread.start()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{sock.getsockname()[1]}", timeout=60) as client:
+            assert client.get("/topics/deals/notifications").status_code == 503
+            threading.Timer(0.3, go.set).start()
+            assert [note.data["event"]["id"] for note in take(client, 1, "0")] == ["before"]
+    finally:
+        go.set()
+        server.should_exit = True
+        thread.join()

@@ -7,7 +7,9 @@ again is right for what is idempotent: puts, deletes, and events by their ids.
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections.abc import AsyncIterator
 
 import httpcore
@@ -21,6 +23,9 @@ OWN = ("/healthz", "/readyz", "/metrics", "/docs", "/openapi.json")
 QUESTION = re.compile(r"/topics/([^/]+)/(match|explain|events|notifications)")
 METHOD = {"match": "POST", "explain": "POST", "events": "GET", "notifications": "GET"}
 HOP = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer", b"date", b"server")
+EVENT_STREAM = b"text/event-stream"
+AWAY = 60.0
+"""Seconds that a stream waits for the writer."""
 MINUTE = {"connect": 5.0, "read": 120.0, "write": 120.0, "pool": 60.0}
 
 
@@ -45,6 +50,18 @@ class Forwarding:
         return asked[1] in self.app.state.service.topics
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A stream waits for a writer that is away: a browser that is refused one never comes back."""
+        patience = AWAY if any(name == b"accept" and EVENT_STREAM in value for name, value in scope["headers"]) else 0.0
+        deadline = time.monotonic() + patience
+        while not await self._forwarded(scope, receive, send):
+            if time.monotonic() >= deadline:
+                await _away(send)
+                return
+            await asyncio.sleep(0.2)
+
+    async def _forwarded(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Whether the writer answered."""
+
         async def body() -> AsyncIterator[bytes]:
             more = True
             while more:
@@ -76,7 +93,7 @@ class Forwarding:
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException):
             if begun:
                 raise
-            await _away(send)
+        return begun
 
 
 async def _away(send: Send) -> None:

@@ -67,7 +67,10 @@ def selection_of(request: Request, caller: Caller, hosted: HostedTopic, of: str 
 )
 async def hear(topic: str, request: Request) -> Response:
     caller = caller_of(request, READ, OWNER)
-    hosted, service = topic_of(request), service_of(request)
+    service, streams = service_of(request), EVENT_STREAM in request.headers.get("accept", "")
+    if streams:
+        await service.opened()
+    hosted = topic_of(request)
     tail = service.tails[hosted.folder.name]
     after = after_of(request)
     consumer = text(request, "consumer")
@@ -76,7 +79,7 @@ async def hear(topic: str, request: Request) -> Response:
         selection, after = found.selection, found.cursor if after is None else after
     else:
         selection = selection_of(request, caller, hosted, text(request, "subscription"), text(request, "owner"))
-    if EVENT_STREAM in request.headers.get("accept", ""):
+    if streams:
         return EventStream(tail, selection, after, service.meters.stream(caller))
     limit, wait = whole(request, "limit", 1000, 1, 10_000), whole(request, "wait", 0, most=LONGEST_WAIT)
     page = await waited_page(tail, selection, after or 0, limit, wait)
