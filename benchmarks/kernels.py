@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.workloads import ATTRIBUTES, clustered, hot_areas, zipf
 from experiments.report import provenance
+from tidings.compiling.pinned import Pinned
 from tidings.index.blocks.bitmaps import BlockBitmaps
 from tidings.index.blocks.words import WordBlocks
 from tidings.index.packed.clauses import NOBODY
@@ -158,7 +159,7 @@ def measure(name: str, structure: Any, workload: Workload) -> dict[str, Any]:
     scanned = max(2, min(20, SCANNED // len(clauses)))
     for e, expected in enumerate(scan(clauses, events, scanned)):
         assert np.array_equal(np.sort(clause[event == e]), expected), f"{name}: event {e} differs from the scan"
-    rows = as_events(events)
+    rows = Pinned(as_events(events))
     single = min(SINGLE, len(events))
     batch = seconds(lambda: index.match_batch(events)) / len(events)
     one = seconds(lambda: [index.match_one(rows, e, NOBODY, 0) for e in range(single)]) / single

@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 
 from tests.index.test_clause_index import SCHEMA, clauses, events
 from tests.index.test_clause_index_topk import best, described
+from tidings.compiling.pinned import Pinned
 from tidings.index.blocks.bitmaps import BlockBitmaps
 from tidings.index.blocks.places import PlaceBlocks
 from tidings.index.blocks.words import WordBlocks
 from tidings.index.packed.clauses import PackedClauses
 from tidings.index.packed.packing import as_events, readonly
 from tidings.index.packed.protocol import Home
+from tidings.index.packed.record import Ranking
 from tidings.index.rttree.home import RtHome
 from tidings.model.columns.arrays import NO_BOX, RANGE, ClauseColumns, EventColumns, Vocabularies, encode_clauses, encode_events
 from tidings.model.columns.gather import clause_of
@@ -70,6 +72,12 @@ class Case(NamedTuple):
     stream: list[dict]
     events: EventColumns
     vocabularies: Vocabularies
+
+    def topk_one(self, event: int, k: int) -> np.ndarray:
+        """The same of one event by itself."""
+        one = encode_events(SCHEMA, self.vocabularies, [self.stream[event]])
+        ranking = Pinned(Ranking(readonly(self.score), readonly(self.tie)))
+        return self.home.topk_one(Pinned(as_events(one)), k, ranking, readonly(self.died), SNAPSHOT)
 
     def held(self) -> list[tuple[int, int]]:
         """(event, row) of the living, from the definition."""
@@ -122,7 +130,7 @@ def test_pairs_of_a_batch(case: Case) -> None:
 
 @judged
 def test_one_event(case: Case) -> None:
-    one, died = as_events(case.events), readonly(case.died)
+    one, died = Pinned(as_events(case.events)), readonly(case.died)
     found = [(e, row) for e in range(len(case.stream)) for row in case.home.match_one(one, e, died, SNAPSHOT).tolist()]
     assert sorted(found) == case.held()
 
@@ -144,6 +152,8 @@ def test_the_k_best_in_order(case: Case) -> None:
     for k in (0, 1, 3, len(case.batch) + 1):
         event, row = case.home.topk_batch(case.events, k, case.score, case.tie, case.died, SNAPSHOT)
         assert (np.diff(event) >= 0).all()
+        for e in range(len(case.stream) if k else 0):
+            assert case.topk_one(e, k).tolist() == row[event == e].tolist()
         assert set(zip(event.tolist(), row.tolist(), strict=True)) <= held
         for e, values in enumerate(case.stream):
             owners = [owner_of[r] for r in row[event == e].tolist()]

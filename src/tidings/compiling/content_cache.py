@@ -53,8 +53,8 @@ _SETTINGS = repr(
 _CODE = re.compile(r'"(tidings\.[\w.]+)"')
 """A module that is named in a string, as that of an instruction's code."""
 _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
-_NO_CODE = "tidings.compiling"
-"""What compiles kernels is no part of what they say."""
+_NO_CODE = re.compile(r"tidings\.compiling(?!\.pinned)")
+"""What compiles kernels is no part of what they say; how arguments are pinned is."""
 
 
 class ByContent(UserProvidedCacheLocator):  # type: ignore[misc]
@@ -132,7 +132,7 @@ def _reached(module: str) -> set[str]:
     todo = [module]
     while todo:
         name = todo.pop()
-        if name not in seen and not name.startswith(_NO_CODE) and _path(name) is not None:
+        if name not in seen and not _NO_CODE.match(name) and _path(name) is not None:
             seen.add(name)
             todo += _read(name)[1]
     return seen

@@ -19,6 +19,7 @@ from tidings.compiling import beside
 from tidings.compiling.beside import Wanted
 from tidings.compiling.content_cache import ContentCache, filling
 from tidings.compiling.kernel import Instruction, Kernel
+from tidings.compiling.pinned import Pinned
 from tidings.compiling.plain import Twins
 
 SMALL = 1 << 19
@@ -108,6 +109,8 @@ def size(arguments: tuple[Any, ...]) -> int:
             total += argument.size
         elif isinstance(argument, tuple):
             total += size(argument)
+        elif isinstance(argument, Pinned):
+            total += size(argument.value)
     return total
 
 

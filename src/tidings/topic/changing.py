@@ -21,6 +21,7 @@ from tidings.match.store.hits import LONG_AGO
 from tidings.match.store.housekeeping import Housekeeping
 from tidings.match.store.store import Ids, Store
 from tidings.model.columns.arrays import Vocabularies
+from tidings.model.columns.few_rows import FewRows
 from tidings.model.columns.incoming import IGNORE, RAISE, must_be_known
 from tidings.model.door.event import EventReader
 from tidings.model.door.single_values import read_time
@@ -49,6 +50,7 @@ class Changing:
         self.schema = schema if isinstance(schema, Schema) else Schema(schema)
         self.key = key
         self._read = EventReader(self.schema, key)
+        self._few_rows = FewRows(self._read)
         self._readers: dict[tuple[str | None, str], EventReader] = {}
         self.statistics = Statistics()
         self.half_done = False
@@ -129,21 +131,23 @@ class Committed:
     """A change of windows, boards, live events and the subscriptions `ids` that is committed by the end of the block, or else
     undone."""
 
-    def __init__(self, topic: Changing, ids: Ids = ()) -> None:
+    __slots__ = ("_acts", "_began", "_topic")
+
+    def __init__(self, topic: Changing, ids: Ids | None = None) -> None:
         self._topic = topic
-        self._ids = ids
         self._acts: list[Act] = []
         topic.journal.must_be_writable()
         topic.must_be_whole()
+        topic.journal.begins(topic.store, ids)
 
     def __enter__(self) -> Committed:
-        self._topic.journal.begins(self._topic.store, self._ids)
         self._topic.half_done = True
-        self._began = wall_clock.perf_counter()
         return self
 
     def do(self, act: Callable[[Publisher], Told]) -> Told:
         """Change the publisher."""
+        if not self._acts:
+            self._began = wall_clock.perf_counter()
         self._acts.append(act)
         return act(self._topic.publisher)
 
@@ -157,4 +161,4 @@ class Committed:
             topic.recover()
             return
         topic.half_done = False
-        topic.journal.done(self._acts, wall_clock.perf_counter() - self._began, topic.publisher)
+        topic.journal.done(self._acts, wall_clock.perf_counter() - self._began if self._acts else 0.0, topic.publisher)

@@ -23,8 +23,8 @@ class Journal:
     def must_be_writable(self) -> None:
         """Raise if changes cannot be taken at all."""
 
-    def begins(self, store: Store, ids: Ids) -> None:
-        """A change of these subscriptions is about to be made."""
+    def begins(self, store: Store, ids: Ids | None) -> None:
+        """A change of these subscriptions, if any, is about to be made."""
 
     def put(
         self,

@@ -100,12 +100,14 @@ class RankedMatches:
         if by is None:
             return found.score
         code, text = by
-        values, at, known = events.values(0), int(events.at[0]), dict[int, float]()
-        for number in code.tolist():
-            if number != NO_TEXT and number not in known:
+        values, at, known, numbers = events.values(0), int(events.at[0]), dict[int, float](), code.tolist()
+        for number in set(numbers):
+            if number != NO_TEXT:
                 value = self.compiled(text(number))[0](values, at)
                 known[number] = np.nan if value is None else value
-        return np.array([known.get(number, own) for number, own in zip(code.tolist(), found.score.tolist(), strict=True)])
+        if len(known) == 1 and NO_TEXT not in numbers:
+            return np.full(len(numbers), known[numbers[0]])
+        return np.array([known.get(number, own) for number, own in zip(numbers, found.score.tolist(), strict=True)])
 
     def compiled(self, text: str) -> tuple[Relevance, ColumnRelevance | None]:
         if text not in self._compiled:

@@ -15,12 +15,11 @@ import pyarrow as pa
 from tidings.errors import EventError
 from tidings.match.answers.explain import Explanation, explain_event, explain_pair, explain_vague
 from tidings.match.answers.notifications import Notifications
-from tidings.match.answers.ordering import match_list, match_table
+from tidings.match.answers.ordering import match_list, match_rows, match_table, single_table
 from tidings.match.answers.relaxed import relaxed_list, relaxed_table
 from tidings.match.answers.results import Match
-from tidings.match.answers.vague_events import has_vague_columns, match_rows, unpublishable, vague_list, vague_relaxed
+from tidings.match.answers.vague_events import has_vague_columns, unpublishable, vague_list, vague_relaxed
 from tidings.model.columns.arrays import EventColumns, encode_events
-from tidings.model.columns.few_rows import few_rows
 from tidings.model.columns.incoming import RAISE, shaped, table_of
 from tidings.model.columns.tables import EventBatch, batch_of, events_from_arrow, events_to_arrow
 from tidings.model.door.event import Event
@@ -107,6 +106,8 @@ class Topic(Subscribing):
         if not isinstance(batch, list) and self.publisher.boards is not None and self.publisher.boards.recalls:
             batch = batch.events()
         if isinstance(batch, list):
+            if len(batch) == 1 and not relaxed and not batch[0].vague:
+                return single_table(batch[0].id, self.store.reader().match_one(batch[0].values, now, k), k)
             return match_rows([m for event in batch for m in self._match(event, k, now, aggregate if relaxed else None)])
         if relaxed:
             return relaxed_table(self.store.packed_reader(), batch, k, aggregate, now).drop_columns(["row"])
@@ -293,9 +294,10 @@ class Topic(Subscribing):
             if read_one is not self._read:
                 known = {*self.schema, *MARKS, *([] if self.key is None else [self.key])}
                 table, read_one = shaped(table, id, known, on_unknown, EventError), self._read
+            if 0 < len(table) <= few and (read := self._few_rows(table)):
+                return read
             if not has_vague_columns(self.schema, table.schema):
-                read = few_rows(self._read, table) if 0 < len(table) <= few else []
-                return read or events_from_arrow(self.schema, self.vocabularies, table, key=self.key)
+                return events_from_arrow(self.schema, self.vocabularies, table, key=self.key)
             events = table.to_pylist()
         read = read_one.all(events)
         if 0 < len(read) <= few or any(event.vague for event in read):

@@ -33,11 +33,13 @@ class Remembered(Journal):
         self._past: dict[str, str] = {}
         self._spent = self._price = 0.0
 
-    def begins(self, store: Store, ids: Ids) -> None:
-        self._before = store.before(ids) if len(ids) else None
+    def begins(self, store: Store, ids: Ids | None) -> None:
+        self._before = None if ids is None else store.before(ids)
 
     def done(self, acts: list[Act], seconds: float, publisher: Publisher) -> None:
         self._before = None
+        if not acts:
+            return
         self._kept[1].extend(acts)
         self._past.update(publisher.changed_boards())
         self._spent += seconds

@@ -7,7 +7,7 @@ import pytest
 
 import tidings as td
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.few_rows import few_rows
+from tidings.model.columns.few_rows import FewRows
 from tidings.model.columns.tables import events_from_arrow
 from tidings.model.door.event import EventReader
 
@@ -39,7 +39,7 @@ ROWS = pa.table(
 
 @pytest.mark.parametrize("table", [ROWS, ROWS.select(["id"]), ROWS.set_column(1, "price", pa.array([2**53 + 1, -3]))])
 def test_rows_mean_what_columns_mean(table):
-    assert few_rows(EventReader(SCHEMA), table) == events_from_arrow(SCHEMA, Vocabularies(SCHEMA), table).events()
+    assert FewRows(EventReader(SCHEMA))(table) == events_from_arrow(SCHEMA, Vocabularies(SCHEMA), table).events()
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,24 @@ def test_rows_mean_what_columns_mean(table):
     ],
 )
 def test_what_is_not_plain_or_not_well_is_left_to_columns(table):
-    assert few_rows(EventReader(SCHEMA), table) == []
+    assert FewRows(EventReader(SCHEMA))(table) == []
 
 
 def test_keyed_events_and_geometries_are_left_to_columns():
-    assert few_rows(EventReader(SCHEMA, "sku"), pa.table({"sku": ["a"]})) == []
+    assert FewRows(EventReader(SCHEMA, "sku"))(pa.table({"sku": ["a"]})) == []
     schema = td.Schema({"type": td.Category(), "geometry": td.Place(plane=True)})
     point = pa.array([{"x": 1.0, "y": 2.0}], pa.struct([("x", pa.float64()), ("y", pa.float64())]))
-    assert few_rows(EventReader(schema), pa.table({"type": ["Feature"], "geometry": point})) == []
+    assert FewRows(EventReader(schema))(pa.table({"type": ["Feature"], "geometry": point})) == []
+
+
+def test_one_reader_takes_tables_of_changing_columns():
+    read = FewRows(EventReader(SCHEMA))
+    for table in (
+        ROWS,
+        ROWS.select(["id"]),
+        pa.table({"price": pa.array([1], pa.int8())}),
+        ROWS,
+        pa.table({"unknown": [1.0]}),
+        ROWS,
+    ):
+        assert read(table) == FewRows(EventReader(SCHEMA))(table)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings._jit import inlined, kernel
+from tidings.compiling.pinned import Pinned, opened
 from tidings.index.blocks.layout import NO_KEY, PLACE
 from tidings.index.blocks.lines import WORDS, Entries, global_cell, joined, local_cell
 from tidings.index.packed.groups import grown
@@ -266,19 +267,21 @@ def match_pairs(
     return out_event[:count].copy(), out_clause[:count].copy()
 
 
+class Bitmaps(NamedTuple):
+    """All of a structure: what a single event's call is given as one address."""
+
+    packed: Packed
+    blocks: Blocks
+    entries: Entries
+    lines: Uint64
+    counters: Int64
+
+
 @kernel
-def match_event(
-    packed: Packed,
-    blocks: Blocks,
-    entries: Entries,
-    lines: Uint64,
-    events: Events,
-    event: int,
-    died: Uint32,
-    snapshot: int,
-    counters: Int64,
-) -> Int32:
+def match_event(bitmaps: Pinned[Bitmaps], asked: Pinned[Events], event: int, died: Uint32, snapshot: int) -> Int32:
     """The rows that one event matches. `Deaths` one by one: a tuple costs a call from Python more."""
+    packed, blocks, entries, lines, counters = opened(bitmaps)
+    events = opened(asked)
     cells = np.empty((1, 2, 3 * blocks.edges.shape[0] + 2), np.uint8)
     thresholds = np.empty((1, 4), packed.box.dtype)
     boxed = event_cells(blocks, events, event, cells, 0)

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings._jit import inlined, kernel
-from tidings.index.blocks.bitmap_match import Blocks, Pairs, by_block, event_cells, key_cells, reach_pairs, survive
+from tidings.compiling.pinned import Pinned, opened
+from tidings.index.blocks.bitmap_match import Bitmaps, Blocks, Pairs, by_block, event_cells, key_cells, reach_pairs, survive
 from tidings.index.blocks.layout import BLOCK
 from tidings.index.blocks.lines import WORDS, Entries
 from tidings.index.packed.record import Deaths, Events, Packed, Ranking, box_thresholds, dead, record_holds
 from tidings.index.packed.simd import trailing_zeros, wide
-from tidings.index.packed.types import Float64, Int32, Int64, Signed, Uint64
+from tidings.index.packed.types import Float64, Int32, Int64, Signed, Uint32, Uint64
 
 
 class Top(NamedTuple):
@@ -130,6 +131,16 @@ def topk_events(
                     offer_slots(packed, slots[:count], events, event, row, ranking, deaths, top, ordered)
     counters[2] += top.used.sum()
     return listed(top, first)
+
+
+@kernel
+def topk_event(
+    bitmaps: Pinned[Bitmaps], asked: Pinned[Events], k: int, ranking: Pinned[Ranking], died: Uint32, snapshot: int
+) -> Int32:
+    """The same of the one event that is asked about: clauses, best first."""
+    packed, blocks, entries, lines, counters = opened(bitmaps)
+    deaths = Deaths(died, snapshot)
+    return topk_events(packed, blocks, entries, lines, opened(asked), 0, 1, k, opened(ranking), deaths, counters)[1]
 
 
 @kernel

@@ -34,13 +34,15 @@ Batches are walked block by block (`match_pairs`, `topk_events`), which keeps a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.index.blocks.bitmap_match import Blocks, match_event, match_pairs, reach_events
-from tidings.index.blocks.bitmap_topk import topk_events
+from tidings.compiling.pinned import Pinned
+from tidings.index.blocks.bitmap_match import Bitmaps, Blocks, match_event, match_pairs, reach_events
+from tidings.index.blocks.bitmap_topk import topk_event, topk_events
 from tidings.index.blocks.layout import BLOCK, NO_KEY, PLACE, Layout, lay_out
 from tidings.index.blocks.lines import WORDS, Entries, draw_lines
 from tidings.index.packed.clauses import PackedClauses, deaths_of, joined, packed_in_order, packed_part
@@ -70,6 +72,10 @@ class BlockBitmaps(PackedClauses):
         super().__init__(packed, residue)
         self.blocks, self.entries, self.lines = blocks, entries, lines
         self._counters = np.zeros(3, np.int64)
+
+    @cached_property
+    def _pinned(self) -> Pinned[Bitmaps]:
+        return Pinned(Bitmaps(self.packed, self.blocks, self.entries, self.lines, self._counters))
 
     @classmethod
     def build(
@@ -111,8 +117,8 @@ class BlockBitmaps(PackedClauses):
             parts.append(match_pairs(*args, self._counters))
         return joined(parts)
 
-    def match_one(self, events: Events, row: int, died: Uint32, snapshot: int) -> Int32:
-        return match_event(self.packed, self.blocks, self.entries, self.lines, events, row, died, snapshot, self._counters)
+    def match_one(self, events: Pinned[Events], row: int, died: Uint32, snapshot: int) -> Int32:
+        return match_event(self._pinned, events, row, died, snapshot)
 
     def topk_batch(
         self, events: EventColumns, k: int, score: Float64, tie: Int64, died: Uint32 | None = None, snapshot: int = 0
@@ -124,6 +130,9 @@ class BlockBitmaps(PackedClauses):
             args = (self.packed, self.blocks, self.entries, self.lines, whole, first, min(first + chunk, len(events)))
             parts.append(topk_events(*args, k, ranking, deaths, self._counters))
         return joined(parts)
+
+    def topk_one(self, event: Pinned[Events], k: int, ranking: Pinned[Ranking], died: Uint32, snapshot: int) -> Int32:
+        return topk_event(self._pinned, event, k, ranking, died, snapshot)
 
     def blocks_reached(self, events: Events, probed: int) -> float:
         return int(reach_events(self.blocks, events, 0, probed)[0][-1]) / probed if probed else 0.0

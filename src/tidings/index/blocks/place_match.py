@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings._jit import inlined, kernel
+from tidings.compiling.pinned import Pinned, opened
 from tidings.index.blocks.lanes import Lanes, cell_of, step_of
 from tidings.index.packed.groups import grown
 from tidings.index.packed.record import Deaths, Events, Packed, box_thresholds, dead, holds
@@ -346,9 +347,19 @@ def sized_rows(box: Float64, order: Int32) -> Int32:
     return found[:count]
 
 
+class Placed(NamedTuple):
+    """All of a structure: what a single event's call is given as one address."""
+
+    packed: Packed
+    lanes: Lanes
+    counters: Int64
+
+
 @kernel
-def match_event(packed: Packed, lanes: Lanes, events: Events, event: int, died: Uint32, snapshot: int, counters: Int64) -> Int32:
+def match_event(placed: Pinned[Placed], single: Pinned[Events], event: int, died: Uint32, snapshot: int) -> Int32:
     """The rows that one event matches. `Deaths` one by one: a tuple costs a call from Python more."""
+    packed, lanes, counters = opened(placed)
+    events = opened(single)
     order, itself = np.full(1, event, np.int32), np.zeros(1, np.int32)
     asked = ask_all(packed, lanes, events, order)
     return match_each(packed, lanes, events, order, asked, itself, 1, Deaths(died, snapshot), counters)[1]

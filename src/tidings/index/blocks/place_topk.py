@@ -8,12 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from tidings._jit import inlined, kernel
+from tidings.compiling.pinned import Pinned, opened
 from tidings.index.blocks.bitmap_topk import Top, listed, offer
 from tidings.index.blocks.lanes import Lanes
-from tidings.index.blocks.place_match import Asked, Pairs, ask, left_in_block, reach
+from tidings.index.blocks.place_match import Asked, Pairs, Placed, ask, left_in_block, reach
 from tidings.index.packed.record import Deaths, Events, Packed, Ranking, dead, holds
 from tidings.index.packed.simd import trailing_zeros, wide
-from tidings.index.packed.types import Int32, Int64
+from tidings.index.packed.types import Int32, Int64, Uint32
 
 
 @kernel
@@ -86,3 +87,13 @@ def topk_events(
                     offer_left(packed, slot, left, events, event, asked, ranking, deaths, top, row, counters)
     counters[2] += top.used.sum()
     return listed(top, first)
+
+
+@kernel
+def topk_event(
+    placed: Pinned[Placed], single: Pinned[Events], k: int, ranking: Pinned[Ranking], died: Uint32, snapshot: int
+) -> Int32:
+    """The same of the one event that is asked about: clauses, best first."""
+    packed, lanes, counters = opened(placed)
+    itself, deaths = np.zeros(1, np.int32), Deaths(died, snapshot)
+    return topk_events(packed, lanes, opened(single), 0, itself, k, opened(ranking), deaths, counters)[1]

@@ -34,14 +34,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.compiling.pinned import Pinned
 from tidings.index.blocks.lanes import NOTHING, Lanes, lay_lanes
-from tidings.index.blocks.place_match import ask_all, binned, grid_of, match_each, match_event, match_points, sized_rows
-from tidings.index.blocks.place_topk import reach_blocks, topk_events
+from tidings.index.blocks.place_match import Placed, ask_all, binned, grid_of, match_each, match_event, match_points, sized_rows
+from tidings.index.blocks.place_topk import reach_blocks, topk_event, topk_events
 from tidings.index.packed.clauses import PackedClauses, deaths_of, joined, packed_in_order, packed_part
 from tidings.index.packed.groups import named, taken
 from tidings.index.packed.packing import as_events, readonly
@@ -77,6 +79,10 @@ class PlaceBlocks(PackedClauses):
         super().__init__(packed, residue)
         self.lanes = lanes
         self._counters = np.zeros(3, np.int64)
+
+    @cached_property
+    def _pinned(self) -> Pinned[Placed]:
+        return Pinned(Placed(self.packed, self.lanes, self._counters))
 
     @classmethod
     def build(
@@ -118,8 +124,11 @@ class PlaceBlocks(PackedClauses):
         grid = grid_of(self.lanes.extent, side)
         return grid, *binned(grid, side, box, first, last)
 
-    def match_one(self, events: Events, row: int, died: Uint32, snapshot: int) -> Int32:
-        return match_event(self.packed, self.lanes, events, row, died, snapshot, self._counters)
+    def match_one(self, events: Pinned[Events], row: int, died: Uint32, snapshot: int) -> Int32:
+        return match_event(self._pinned, events, row, died, snapshot)
+
+    def topk_one(self, event: Pinned[Events], k: int, ranking: Pinned[Ranking], died: Uint32, snapshot: int) -> Int32:
+        return topk_event(self._pinned, event, k, ranking, died, snapshot)
 
     def topk_batch(
         self, events: EventColumns, k: int, score: Float64, tie: Int64, died: Uint32 | None = None, snapshot: int = 0

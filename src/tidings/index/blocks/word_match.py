@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings._jit import inlined, kernel
+from tidings.compiling.pinned import Pinned, opened
 from tidings.index.blocks.bitmap_topk import offer
 from tidings.index.packed.groups import grown
 from tidings.index.packed.record import Deaths, Events, Packed, Ranking, box_thresholds, dead, record_holds
@@ -180,6 +181,36 @@ def match_words(
             out_event[at], out_clause[at] = event, packed.row[out[at]]
             at += 1
     return out_event, out_clause
+
+
+class Worded(NamedTuple):
+    """All of a structure: what a single event's call is given as one address."""
+
+    packed: Packed
+    lists: Lists
+    counters: Int64
+
+
+@kernel
+def match_message(worded: Pinned[Worded], asked: Pinned[Events], event: int, died: Uint32, snapshot: int) -> Int32:
+    """The rows that one event matches."""
+    packed, lists, counters = opened(worded)
+    thresholds = np.empty((1, 4), packed.box.dtype)
+    deaths, room = Deaths(died, snapshot), np.empty(1024, np.int32)
+    out, used = scan_event(packed, lists, opened(asked), event, thresholds, deaths, room, 0, counters)
+    counters[2] += used
+    for i in range(used):
+        out[i] = packed.row[out[i]]
+    return out[:used]
+
+
+@kernel
+def topk_message(
+    worded: Pinned[Worded], asked: Pinned[Events], k: int, ranking: Pinned[Ranking], died: Uint32, snapshot: int
+) -> Int32:
+    """The clauses of the k best owners of the one event that is asked about, best first."""
+    packed, lists, counters = opened(worded)
+    return topk_words(packed, lists, opened(asked), k, opened(ranking), Deaths(died, snapshot), counters)[1]
 
 
 @kernel

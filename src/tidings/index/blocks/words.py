@@ -28,8 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import kernel
+from tidings.compiling.pinned import Pinned
 from tidings.index.blocks.layout import usual_extent
-from tidings.index.blocks.word_match import Lists, match_words, slot_of_word, topk_words, word_bit
+from tidings.index.blocks.word_match import (
+    Lists,
+    Worded,
+    match_message,
+    match_words,
+    slot_of_word,
+    topk_message,
+    topk_words,
+    word_bit,
+)
 from tidings.index.packed.clauses import PackedClauses, deaths_of, joined, packed_in_order, packed_part
 from tidings.index.packed.groups import named, taken
 from tidings.index.packed.hilbert import hilbert_codes
@@ -58,6 +68,10 @@ class WordBlocks(PackedClauses):
         super().__init__(packed, residue)
         self.lists = lists
         self._counters = np.zeros(3, np.int64)
+
+    @cached_property
+    def _pinned(self) -> Pinned[Worded]:
+        return Pinned(Worded(self.packed, self.lists, self._counters))
 
     @classmethod
     def build(
@@ -115,14 +129,17 @@ class WordBlocks(PackedClauses):
             parts.append(match_words(self.packed, self.lists, whole, first, last, *deaths, self._counters))
         return joined(parts)
 
-    def match_one(self, events: Events, row: int, died: Uint32, snapshot: int) -> Int32:
-        return match_words(self.packed, self.lists, events, row, row + 1, died, snapshot, self._counters)[1]
+    def match_one(self, events: Pinned[Events], row: int, died: Uint32, snapshot: int) -> Int32:
+        return match_message(self._pinned, events, row, died, snapshot)
 
     def topk_batch(
         self, events: EventColumns, k: int, score: Float64, tie: Int64, died: Uint32 | None = None, snapshot: int = 0
     ) -> Matches:
         ranking, deaths = Ranking(readonly(score), readonly(tie)), deaths_of(died, snapshot)
         return topk_words(self.packed, self.lists, as_events(events), k, ranking, deaths, self._counters)
+
+    def topk_one(self, event: Pinned[Events], k: int, ranking: Pinned[Ranking], died: Uint32, snapshot: int) -> Int32:
+        return topk_message(self._pinned, event, k, ranking, died, snapshot)
 
     def blocks_reached(self, events: Events, probed: int) -> float:
         """None: a list of a word is not priced by blocks."""

@@ -13,7 +13,8 @@ from typing import Any, Protocol, Self
 
 from numpy.typing import NDArray
 
-from tidings.index.packed.record import Events
+from tidings.compiling.pinned import Pinned
+from tidings.index.packed.record import Events, Ranking
 from tidings.index.packed.types import Float64, Int32, Int64, Uint32
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
 from tidings.model.columns.gather import Parts
@@ -104,8 +105,11 @@ class Home(ClauseIndex, Protocol):
         """Every match of a living clause, each once, by ascending event or not."""
         ...
 
-    def match_one(self, events: Events, row: int, died: Uint32, snapshot: int) -> Int32:
-        """Rows of the living clauses that one event matches: the short way. `events` and `died` are read-only arrays."""
+    def match_one(self, events: Pinned[Events], row: int, died: Uint32, snapshot: int) -> Int32:
+        """Rows of the living clauses that one event matches: the short way. `events` and `died` are read-only arrays.
+
+        What is given is the caller's: nobody else holds it.
+        """
         ...
 
     def topk_batch(
@@ -115,6 +119,10 @@ class Home(ClauseIndex, Protocol):
 
         `score` and `tie` are by owner, ties distinct; `score` is what the home was built with, if it was.
         """
+        ...
+
+    def topk_one(self, event: Pinned[Events], k: int, ranking: Pinned[Ranking], died: Uint32, snapshot: int) -> Int32:
+        """The clauses that `topk_batch` gives for one event, the only one of `event`, with k > 0: the short way."""
         ...
 
     def expected_matches(self, events: Events, probed: int) -> float:

@@ -27,10 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings._jit import inlined, kernel
+from tidings.compiling.pinned import Pinned
 from tidings.index.packed.groups import part_of
+from tidings.index.packed.record import Events
 from tidings.index.packed.types import Bool, Float64, Int32, Int64
 from tidings.index.relaxed.bounds import FANOUT, Summary, bound_block, clause_order, summarise, totals
-from tidings.index.relaxed.scan import MOST, ScanColumns, scan_best, scan_columns
+from tidings.index.relaxed.scan import MOST, ScanColumns, Scanned, scan_best, scan_columns, scan_event
 from tidings.index.relaxed.terms import Alternatives, Terms, clause_score, holds, plain_event, single_ranges, terms_of
 from tidings.model.columns.arrays import MISSING_BOX, NULL, RANGE, ClauseColumns, EventColumns, ragged_take, take_clauses
 from tidings.rank.aggregates import SUM, aggregate_code
@@ -121,6 +123,16 @@ class RelaxedIndex:
         assert self.scannable is not None
         size = scan_best(self.scannable, self.terms, self.owners.owner, self.owners.shared, hidden, low, high, scores, owners)
         return owners[:size].astype(np.int32), scores[:size]
+
+    def scan_one(self, event: Pinned[Events], k: int, hidden: Bool = NOBODY) -> tuple[Int32, Float64]:
+        """As `scan`, of one event as it is encoded: the short way."""
+        found: tuple[Int32, Float64] = scan_event(self._scanned, event, k, hidden)
+        return found
+
+    @cached_property
+    def _scanned(self) -> Pinned[Scanned]:
+        assert self.scannable is not None
+        return Pinned(Scanned(self.scannable, self.terms, self.owners.owner, self.owners.shared))
 
     def score_all(self, event: Alternatives, aggregate: str = "sum") -> tuple[Int32, Float64]:
         """(owner, score) of everybody who has a dimension that holds, by owner: no search, every clause is looked at."""

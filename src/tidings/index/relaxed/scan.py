@@ -21,7 +21,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings._jit import kernel
+from tidings._jit import inlined, kernel
+from tidings.compiling.pinned import Pinned, opened
+from tidings.index.packed.record import Events
+from tidings.index.packed.simd import single_of_bits
 from tidings.index.packed.types import Bool, Float64, Int32, Int64
 from tidings.index.relaxed.terms import Terms
 from tidings.rank.bounded_heap import accepts, offer, offer_distinct, sort_best_first
@@ -29,7 +32,7 @@ from tidings.rank.bounded_heap import accepts, offer, offer_distinct, sort_best_
 Float32 = NDArray[np.float32]
 SLACK = np.float32(1.0001)
 """More than the rounding of a sum of a hundred float32."""
-BLOCK = 512
+BLOCK, PART = 512, 64
 MOST = 100
 """Dimensions up to which SLACK is enough."""
 
@@ -72,8 +75,11 @@ def scan_best(
     best: Int64,
 ) -> int:
     """The best owners, best first, into (scores, best); how many. Dimension j of the event is [low[j], high[j]]."""
+    if scores.size == 0:
+        return 0
     size = 0
     bounds = np.empty(BLOCK, np.float32)
+    bits = bounds.view(np.int32)
     below, above = np.empty(columns.dim.size, np.float32), np.empty(columns.dim.size, np.float32)
     for j in range(columns.dim.size):
         below[j], above[j] = outward(low[columns.dim[j]], high[columns.dim[j]])
@@ -87,19 +93,72 @@ def scan_best(
                 columns.weight[j, first : first + n],
             )
             add_bounds(lo, hi, weight, below[j], above[j], bounds)
-        for i in range(n):
-            if size < scores.size or bounds[i] * SLACK >= scores[0]:
-                clause = first + i
-                if hidden.size > 0 and hidden[owner[clause]]:
-                    continue
-                matched, score = exact(terms, clause, low, high)
-                if matched and accepts(scores, best, size, score, owner[clause]):
-                    if shared[clause]:
-                        size = offer_distinct(scores, best, size, score, owner[clause])
-                    else:
-                        size = offer(scores, best, size, score, owner[clause])
+        for part in range(0, n, PART):
+            if size == scores.size and single_of_bits(greatest(bits, part)) * SLACK < scores[0]:
+                continue
+            for i in range(part, min(part + PART, n)):
+                if size < scores.size or bounds[i] * SLACK >= scores[0]:
+                    size = offer_clause(terms, owner, shared, hidden, first + i, low, high, scores, best, size)
     sort_best_first(scores, best, size)
     return size
+
+
+@inlined
+def offer_clause(
+    terms: Terms,
+    owner: Int32,
+    shared: Bool,
+    hidden: Bool,
+    clause: int,
+    low: Float64,
+    high: Float64,
+    scores: Float64,
+    best: Int64,
+    size: int,
+) -> int:
+    """Score a clause exactly, and offer it; how many stand now."""
+    if hidden.size > 0 and hidden[owner[clause]]:
+        return size
+    matched, score = exact(terms, clause, low, high)
+    if not matched or not accepts(scores, best, size, score, owner[clause]):
+        return size
+    if shared[clause]:
+        return offer_distinct(scores, best, size, score, owner[clause])
+    return offer(scores, best, size, score, owner[clause])
+
+
+@inlined
+def greatest(bits: Int32, part: int) -> np.int32:
+    """Of PART bounds as bits, which order as the bounds do, since none is negative. Of integers: a loop in lanes, as of floats is
+    none."""
+    most = np.int32(0)
+    for i in range(part, part + PART):
+        most = max(most, bits[i])
+    return most
+
+
+class Scanned(NamedTuple):
+    """All that a scan reads: what a single event's call is given as one address."""
+
+    columns: ScanColumns
+    terms: Terms
+    owner: Int32
+    shared: Bool
+
+
+@kernel
+def scan_event(scanned: Pinned[Scanned], asked: Pinned[Events], k: int, hidden: Bool) -> tuple[Int32, Float64]:
+    """(owner, score) of the k best for the one event that is asked about, best first."""
+    columns, terms, owner, shared = opened(scanned)
+    events = opened(asked)
+    low, high = events.value[0].copy(), events.value[0].copy()
+    # The place's one alternative is its x range, as in `plain_event`.
+    place = low.size - 2
+    if not np.isnan(low[place]):
+        low[place], high[place] = events.box[0, 0], events.box[0, 2]
+    scores, best = np.empty(k), np.empty(k, np.int64)
+    size = scan_best(columns, terms, owner, shared, hidden, low, high, scores, best)
+    return best[:size].astype(np.int32), scores[:size]
 
 
 @kernel

@@ -19,13 +19,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings._jit import borrowing_kernel, kernel
+from tidings.compiling.pinned import Pinned, opened
 from tidings.index.packed.record import Events
 from tidings.index.packed.sentinels import NONE
 from tidings.index.packed.simd import wide
 from tidings.index.packed.types import Float64, Int32, Int64
 from tidings.index.rttree.body import ROOT, Body, touch
 from tidings.index.rttree.policy import ALWAYS, RT, RT_PLUS_PLUS, Entries
-from tidings.index.rttree.scratch import MESSAGE, VISIT, Scratch, hinted, on, put_on, take_off
+from tidings.index.rttree.scratch import LAST_NUMBER, MESSAGE, VISIT, Scratch, hinted, on, put_on, take_off
 from tidings.index.rttree.tokens import Tokens, find, has_any, key_of
 
 VISITED, POSTINGS, VERIFIED, MESSAGES = 0, 1, 2, 3
@@ -47,6 +48,21 @@ class Tree(NamedTuple):
     df: Int64
     """Token: entries that have it."""
     stats: Int64
+
+
+class Reading(NamedTuple):
+    """A `Tree` that never changes, and what one call writes on: what a single message's call is given as one address."""
+
+    body: Body
+    tokens: Tokens
+    entries: Entries
+    policy: int
+    box_first: int
+    df: Int64
+    stats: Int64
+    scratch: Scratch
+    out_event: Int32
+    out_name: Int32
 
 
 class Message(NamedTuple):
@@ -81,6 +97,17 @@ def match_messages(
         out_event[found:end] = event
         found = end
     return last, found
+
+
+@kernel
+def match_message(reading: Pinned[Reading], asked: Pinned[Events], event: int) -> int:
+    """Match one message into `out_name`: how many match, FULL_OUT if there was not the space."""
+    body, tokens, entries, policy, box_first, df, stats, scratch, out_event, out_name = opened(reading)
+    if max(scratch.number[MESSAGE], scratch.number[VISIT]) >= LAST_NUMBER:
+        scratch.stamp[:], scratch.asked[:], scratch.number[:] = 0, 0, 0
+    tree = Tree(body, tokens, entries, policy, box_first != 0, df, stats)
+    done, found = match_messages(tree, opened(asked), event, event + 1, scratch, out_event, out_name)
+    return found if done > event else FULL_OUT
 
 
 @borrowing_kernel

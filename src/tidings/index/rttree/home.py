@@ -13,11 +13,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.compiling.pinned import Pinned
 from tidings.index.packed.clauses import PackedClauses, packed_in_order, packed_part
 from tidings.index.packed.packing import as_events
 from tidings.index.packed.protocol import Matches
-from tidings.index.packed.record import Events, Packed
+from tidings.index.packed.record import Events, Packed, Ranking
 from tidings.index.packed.types import Float64, Int32, Int64, Uint8, Uint32
+from tidings.index.rttree.filtering import FULL_OUT, Reading, match_message
 from tidings.index.rttree.tree import RtTree
 from tidings.model.columns.arrays import ClauseColumns, EventColumns
 from tidings.model.filter.clause import touches
@@ -36,6 +38,8 @@ class RtHome(PackedClauses):
         super().__init__(packed, residue)
         self.tree = tree
         self._matches = 0
+        self._idle: list[Pinned[Reading]] = []
+        """of no call that runs now"""
 
     @classmethod
     def build(
@@ -73,13 +77,35 @@ class RtHome(PackedClauses):
         event, slot = self._living(as_events(events), 0, len(events), died, snapshot)
         return event, self.packed.row[slot]
 
-    def match_one(self, events: Events, row: int, died: Uint32, snapshot: int) -> Int32:
-        return self.packed.row[self._living(events, row, row + 1, died, snapshot)[1]]
+    def match_one(self, events: Pinned[Events], row: int, died: Uint32, snapshot: int) -> Int32:
+        return self.packed.row[self._slots(events, row, died, snapshot)]
+
+    def _slots(self, events: Pinned[Events], row: int, died: Uint32, snapshot: int) -> Int32:
+        """The slots of the living clauses that one event matches."""
+        try:
+            reading = self._idle.pop()
+        except IndexError:
+            reading = Pinned(self.tree.reading())
+        found = match_message(reading, events, row)
+        slot = reading.value.out_name[: max(found, 0)].copy()
+        self._idle.append(reading)
+        if found == FULL_OUT:
+            return self._living(events.value, row, row + 1, died, snapshot)[1]
+        if len(died) and found:
+            slot = slot[died[self.packed.owner[slot]] > snapshot]
+        self._matches += len(slot)
+        return slot
 
     def topk_batch(
         self, events: EventColumns, k: int, score: Float64, tie: Int64, died: Uint32 | None = None, snapshot: int = 0
     ) -> Matches:
-        event, slot = self._living(as_events(events), 0, len(events), died, snapshot)
+        return self._best(*self._living(as_events(events), 0, len(events), died, snapshot), k, score, tie)
+
+    def topk_one(self, event: Pinned[Events], k: int, ranking: Pinned[Ranking], died: Uint32, snapshot: int) -> Int32:
+        slot = self._slots(event, 0, died, snapshot)
+        return self._best(np.zeros(len(slot), np.int32), slot, k, *ranking.value)[1]
+
+    def _best(self, event: Int32, slot: Int32, k: int, score: Float64, tie: Int64) -> Matches:
         owner = self.packed.owner[slot]
         order = np.lexsort((tie[owner], -score[owner], event))
         event, slot, owner = event[order], slot[order], owner[order]

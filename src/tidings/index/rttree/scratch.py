@@ -22,7 +22,7 @@ HINTS = 1 << 14
 """Few enough to stay in the innermost cache, where the stamps of a vocabulary do not."""
 LEAVES = 512
 """Leaves that may be gathered below a node before its lists are read after all."""
-_LAST_NUMBER = 1 << 30
+LAST_NUMBER = 1 << 30
 """Numbers begin again, on a new scratch, before they outgrow int32."""
 
 
@@ -90,7 +90,7 @@ class Scratches:
             and len(scratch.seen) >= entries
             and len(scratch.stack) >= (levels + 1) * (MOST + 1)
             and len(scratch.wanted) > levels * entries
-            and max(int(scratch.number.max()), int(scratch.number[MESSAGE]) + messages) < _LAST_NUMBER
+            and max(int(scratch.number.max()), int(scratch.number[MESSAGE]) + messages) < LAST_NUMBER
         )
 
 

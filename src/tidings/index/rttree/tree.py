@@ -51,7 +51,7 @@ from tidings.index.rttree.body import (
     with_entries,
     with_nodes,
 )
-from tidings.index.rttree.filtering import FIRST_ROOM, MESSAGES, POSTINGS, VERIFIED, VISITED, Tree, match_messages
+from tidings.index.rttree.filtering import FIRST_ROOM, MESSAGES, POSTINGS, VERIFIED, VISITED, Reading, Tree, match_messages
 from tidings.index.rttree.policy import (
     ALWAYS,
     POLICIES,
@@ -67,10 +67,12 @@ from tidings.index.rttree.policy import (
 )
 from tidings.index.rttree.representative_tokens import GRID, ORDERS, Frequencies
 from tidings.index.rttree.reshape import displace, drop_node, nearest_children, nearest_sibling, place, take_node, upper_half
-from tidings.index.rttree.scratch import Scratches
+from tidings.index.rttree.scratch import Scratches, scratch_for
 from tidings.index.rttree.tokens import FULL, KEYS, LONGEST, ROOM_USED, Tokens, check_tokens, with_space
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, take_clauses
 
+SINGLE_ROOM = 4096
+"""Matches of one message that a call has space for."""
 MOST_WORDS = 60_000
 """Words an entry may have; the walk counts them in 16 bits."""
 
@@ -143,6 +145,12 @@ class RtTree:
         if self._shared:
             matches = np.unique(matches, axis=1)
         return matches[0], matches[1]
+
+    def reading(self) -> Reading:
+        """The tree as it stands, and space of its own to match one message at a time."""
+        df, out = self.frequencies.df, (np.empty(SINGLE_ROOM, np.int32), np.empty(SINGLE_ROOM, np.int32))
+        parts = (self.body, self.tokens, self.entries, self.policy, int(self.box_first), df, self._stats)
+        return Reading(*parts, scratch_for(self.body, len(df)), *out)
 
     def check(self) -> None:
         """The body's invariants, the names' chains, and that the tokens are those of a tree posted afresh."""

@@ -17,6 +17,8 @@ from tidings.match.store.hits import NO_ROWS, Found, Hits
 from tidings.match.store.sorted_ids import buffers, compare
 
 ROW = "row"
+_STRING = pa.string()
+MATCHES = pa.schema([("event", _STRING), ("subscription", _STRING), ("score", pa.float64())])
 _match = partial(tuple.__new__, Match)
 """From a row of its fields, at a third of the price of calling the class."""
 
@@ -38,6 +40,25 @@ def ordered(matches: list[Match], k: int | None) -> list[Match]:
     if k is None:
         return sorted(matches, key=itemgetter(1))
     return sorted(matches, key=lambda match: (-match.score, match.subscription))[:k]
+
+
+def match_rows(matches: Sequence[Match]) -> pa.Table:
+    """Matches as `match_batch` gives them."""
+    event, subscription, score = zip(*matches, strict=True) if matches else ((), (), ())
+    return _columns(list(event), list(subscription), np.array(score, np.float64))
+
+
+def single_table(id: str, hits: Hits, k: int | None) -> pa.Table:
+    """The matches of one event as `match_batch` gives them: in order as they were found, if one place has them all."""
+    if len(hits) != 1 or (k is not None and not hits[0].best):
+        return match_rows(match_list(id, hits, k))
+    names = hits[0].source.names(hits[0].ordinal)
+    return _columns([id] * len(names), names, hits[0].score)
+
+
+def _columns(event: list[str], subscription: list[str], score: NDArray[np.float64]) -> pa.Table:
+    columns = [pa.array(event, _STRING), pa.array(subscription, _STRING), pa.array(score)]
+    return pa.Table.from_arrays(columns, schema=MATCHES)
 
 
 def match_table(ids: pa.Array, hits: Hits, k: int | None) -> pa.Table:

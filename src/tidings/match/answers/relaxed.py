@@ -17,12 +17,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidings.compiling.pinned import Pinned
 from tidings.errors import SubscriptionError
+from tidings.index.packed.record import Events
 from tidings.index.relaxed.bounds import FANOUT
 from tidings.index.relaxed.relaxed_index import NOBODY, RelaxedIndex, is_certain
 from tidings.index.relaxed.terms import Alternatives, plain_event
-from tidings.match.answers.ordering import ROW, best, ordered, table_of
+from tidings.match.answers.ordering import ROW, best, match_list, ordered, table_of
 from tidings.match.answers.results import Match
+from tidings.match.store.hits import NO_ROWS, Found, Hits
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.reader import Reader
 from tidings.match.store.segment import column_of
@@ -37,7 +40,7 @@ from tidings.rank.aggregates import AGGREGATES, combined
 
 Scored = tuple[NDArray[np.int32], NDArray[np.float64]]
 """Ordinals, best first, and their scores."""
-SEARCHED, EVALUATED, SCANNED, GIVEN = 60.0, 25.0, 2.0, 300.0
+SEARCHED, EVALUATED, SCANNED, GIVEN = 60.0, 25.0, 1.3, 300.0
 """Nanoseconds: a clause looked at by a search, its share of the nodes above it included; a clause scored in passing; one bounded by
 columns in passing; an answer."""
 MOST_SCANNED = 1024
@@ -64,21 +67,36 @@ class RelaxedSegment:
         self.apart = [(int(ordinal), live.subscription(int(ordinal))) for ordinal in apart]
         self.looked_at: dict[int, float] = {}
         """by the bits of k: clauses that a search looked at, a moving average"""
+        self._scanned: dict[int, bool] = {}
+        """by k: whether a scan was priced lowest, until a search has told more"""
 
     def topk(self, event: Alternatives, values: Values, k: int, aggregate: str, hidden: NDArray[np.bool_]) -> Scored:
         """The k best of one event but for those with `hidden`, which may be empty."""
-        prices = self.prices(k)
-        if self.scans(k) and aggregate == "sum" and is_certain(event) and prices["scan"] <= prices["search"]:
+        if aggregate == "sum" and self.scan_pays(k) and is_certain(event):
             ordinal, score = self.index.scan(event, k, hidden)
-        elif prices["search"] <= prices["all"]:
+        elif (prices := self.prices(k))["search"] <= prices["all"]:
             ordinal, score, looked_at = self.index.search(event, k, aggregate, hidden)
             before = self.looked_at.get(k.bit_length(), looked_at)
             self.looked_at[k.bit_length()] = before + (looked_at - before) / 8
+            self._scanned.clear()
         else:
             ordinal, score = self.index.score_all(event, aggregate)
             if hidden.size:
                 ordinal, score = ordinal[~hidden[ordinal]], score[~hidden[ordinal]]
         return self._with_apart(ordinal, score, values, k, aggregate, hidden)
+
+    def topk_one(self, event: Pinned[Events], values: Values, k: int, hidden: NDArray[np.bool_]) -> Scored | None:
+        """The same of a sum for one plain event, the short way; None where a scan does not pay."""
+        if not self.scan_pays(k):
+            return None
+        found = self.index.scan_one(event, k, hidden)
+        return self._with_apart(*found, values, k, "sum", hidden) if self.apart else found
+
+    def scan_pays(self, k: int) -> bool:
+        if k not in self._scanned:
+            prices = self.prices(k)
+            self._scanned[k] = self.scans(k) and prices["scan"] <= prices["search"]
+        return self._scanned[k]
 
     def scans(self, k: int) -> bool:
         return k <= MOST_SCANNED and self.index.scannable is not None
@@ -189,15 +207,31 @@ def plain_row(columns: EventColumns, row: int) -> Alternatives:
 
 def relaxed_list(reader: Reader, event: Event, k: int | None, aggregate: str, time: int, asked: Asked | None = None) -> list[Match]:
     """The relaxed matches of one event: by id, or the k best by (score desc, id asc). `asked` is its form if it is not plain."""
+    if asked is None and aggregate == "sum" and k is not None:
+        found = scanned(reader, event.values, k, time)
+        if found is not None:
+            return match_list(event.id, found, k)
     if asked is None:
         columns = reader.encoded(event.values)
-        asked = plain_event(columns.value[0].copy(), columns.box[0].copy(), columns.word), event.values
+        asked = plain_event(columns.value[0].copy(), columns.box[0].copy(), columns.word.copy()), event.values
     matches = [
         Match(event.id, id, score)
         for _, segment, (ordinal, scores) in relaxed_pairs(reader, [asked], k, aggregate, time)
         for id, score in zip(segment.names(ordinal), scores.tolist(), strict=True)
     ]
     return ordered(matches, k)
+
+
+def scanned(reader: Reader, values: Values, k: int, time: int) -> Hits | None:
+    """The k best of one plain event in every segment by a scan; None if that does not pay in one of them."""
+    event = reader.pinned(values)
+    hits: list[Found] = []
+    for live in reader.snapshot.segments:
+        best = live.aside(RelaxedSegment).topk_one(event, values, min(k, len(live)), hidden_at(live, reader.snapshot.seq, time))
+        if best is None:
+            return None
+        hits.append(Found(live, NO_ROWS, *best, best=True))
+    return hits
 
 
 def relaxed_table(reader: Reader, batch: EventBatch, k: int | None, aggregate: str, time: int) -> pa.Table:

@@ -31,8 +31,6 @@ from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Schema
 from tidings.model.values.vague import Between, Uncertain, low_ends, ranged, without_ranges, worlds
 
-MATCHES = pa.schema([("event", pa.string()), ("subscription", pa.string()), ("score", pa.float64())])
-
 
 def vague_list(reader: Reader, event: Event, k: int | None, time: int) -> list[Match]:
     """`Topic.match` of an event that is not plain."""
@@ -121,13 +119,6 @@ def _choices(values: Values, name: str) -> list[tuple[Any, float]]:
         return []
     value = values[name]
     return value.chances() if isinstance(value, Uncertain) else [(value, 1.0)]
-
-
-def match_rows(matches: Sequence[Match]) -> pa.Table:
-    """Matches as `match_batch` gives them."""
-    event, subscription, score = zip(*matches, strict=True) if matches else ((), (), ())
-    columns = [pa.array(event, pa.string()), pa.array(subscription, pa.string()), pa.array(np.array(score, np.float64))]
-    return pa.Table.from_arrays(columns, schema=MATCHES)
 
 
 def has_vague_columns(schema: Schema, columns: pa.Schema) -> bool:

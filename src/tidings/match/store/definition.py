@@ -1,51 +1,74 @@
 """A few clauses, asked one by one as they are defined: how a tiny segment or memtable answers a single event.
 
-Up to TINY clauses that is quicker than the first operations on arrays, and nothing is encoded or compiled. A clause of ranges and a
-box, which most are, is asked by a short loop over what was taken out of it beforehand; any other is asked itself.
+Up to TINY clauses that is quicker than the first operations on arrays, and nothing is encoded or compiled. Clauses of a box, which
+most have, are asked in one loop over the boxes; what a box lets pass, and what has none, is asked for its ranges by a short loop
+over what was taken out of the clause beforehand; what a clause asks beyond these, it is asked itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 from tidings.match.store.hits import Failures
-from tidings.model.filter.clause import Clause, Unanswered, Values
+from tidings.model.filter.clause import Box, Clause, Unanswered, Values
 from tidings.model.values.schema import Schema
 
 TINY = 64
 
 
+class Names(Protocol):
+    """The id that stands at an ordinal."""
+
+    def __getitem__(self, ordinal: int, /) -> str: ...
+
+
+class Few(NamedTuple):
+    """A clause, by its place among all: its subscription's ordinal, whether that is nothing but an ideal point, and what is asked
+    beside a box."""
+
+    at: int
+    ordinal: int
+    near: bool
+    ranges: list[tuple[str, float, float]]
+    more: Clause | None
+
+
 class Definition:
     def __init__(self, schema: Schema, clauses: Iterable[tuple[int, bool, Clause]]) -> None:
         """(ordinal, whether it is nothing but an ideal point, clause), those of a subscription together."""
-        self._schema = schema
-        self._clauses = [(ordinal, near, clause.box, _spans(clause), _more(clause)) for ordinal, near, clause in clauses]
+        self._schema, self._place = schema, schema.place
+        numbered = enumerate(clauses)
+        asked = [(clause.box, Few(at, ordinal, near, _spans(clause), _more(clause))) for at, (ordinal, near, clause) in numbered]
+        self.size = len(asked)
+        self._placed: list[tuple[float, float, float, float, Few]] = [(*box, few) for box, few in asked if box is not None]
+        self._anywhere = [few for box, few in asked if box is None]
 
-    def __len__(self) -> int:
-        return len(self._clauses)
-
-    def match(self, values: Values, near: bool, failures: Failures | None, name: Callable[[int], str]) -> list[int]:
+    def match(self, values: Values, near: bool, failures: Failures | None, names: Names) -> list[int]:
         """The ordinals that match, each once, in the order given; `failures` counts, by name, filters without an answer."""
+        left = self._anywhere
+        place: Box | None = values.get(self._place) if self._place is not None else None
+        if place is not None:
+            west, south, east, north = place
+            here = [few for x0, y0, x1, y1, few in self._placed if x0 <= east and x1 >= west and y0 <= north and y1 >= south]
+            if here:
+                left = sorted([*left, *here]) if left else here
         found: list[int] = []
-        place = None if self._schema.place is None else values.get(self._schema.place)
-        xmin, ymin, xmax, ymax = (0.0, 0.0, 0.0, 0.0) if place is None else place
-        for ordinal, ideal, box, ranges, more in self._clauses:
-            if box is not None and (place is None or box[0] > xmax or box[1] > ymax or box[2] < xmin or box[3] < ymin):
-                continue
+        for _, ordinal, ideal, ranges, more in left:
             if ideal and not near:
                 continue
             for attribute, low, high in ranges:
                 if attribute not in values or not low <= values[attribute] <= high:
                     break
             else:
-                if (more is None or self._holds(more, values, ordinal, failures, name)) and (not found or found[-1] != ordinal):
+                if (more is None or self._holds(more, values, ordinal, failures, names)) and (not found or found[-1] != ordinal):
                     found.append(ordinal)
         return found
 
-    def _holds(self, clause: Clause, values: Values, ordinal: int, failures: Failures | None, name: Callable[[int], str]) -> bool:
+    def _holds(self, clause: Clause, values: Values, ordinal: int, failures: Failures | None, names: Names) -> bool:
         failed = clause.first_failure(self._schema, values)
         if failures is not None and type(failed) is Unanswered:
-            failures[name(ordinal)] += 1
+            failures[names[ordinal]] += 1
         return failed is None
 
 

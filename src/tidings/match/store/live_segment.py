@@ -15,18 +15,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidings.compiling.pinned import Pinned
 from tidings.index.packed.packing import readonly
 from tidings.index.packed.record import Events
 from tidings.match.store import definition
 from tidings.match.store.definition import Definition
-from tidings.match.store.hits import Failures, Pairs, Terms, ValuesOf, Work
+from tidings.match.store.hits import Failures, Pairs, Terms, ValuesOf
 from tidings.match.store.segment import Segment
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.model.columns.arrays import EventColumns, Vocabularies
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Values
 
-ALIVE = np.uint32(2**32 - 1)
+_ALIVE = 2**32 - 1
+ALIVE = np.uint32(_ALIVE)
 NOBODY = np.empty(0, np.uint32)
 _NOBODY = readonly(NOBODY)
 Aside = TypeVar("Aside")
@@ -38,6 +40,10 @@ class LiveSegment:
         self.segment = segment
         self.vocabularies = vocabularies
         self.died = NOBODY
+        self._died = _NOBODY
+        """the same, which may not be written"""
+        self._cells: Any = None
+        """the same one by one, at a tenth of an array's cost; None while nobody was removed"""
         self.dead = 0
         self._is_tiny = segment.clause_count <= definition.TINY
         self._asides: dict[Any, Any] = {} if like is None else like._asides
@@ -56,11 +62,15 @@ class LiveSegment:
 
     def bury(self, ordinals: NDArray[np.int64] | int, seq: int) -> None:
         """Subscriptions that are removed by change `seq`."""
-        if not len(self.died):
+        if self._cells is None:
             self.died = np.full(len(self.segment), ALIVE)
-        alive = self.died[ordinals] == ALIVE
-        self.dead += int(alive) if isinstance(ordinals, int) else int(np.count_nonzero(alive))
-        self.died[ordinals] = seq - self.segment.born
+            self._died, self._cells = readonly(self.died), self.died.data
+        if isinstance(ordinals, int):
+            self.dead += self._cells[ordinals] == _ALIVE
+            self._cells[ordinals] = seq - self.segment.born
+        else:
+            self.dead += int(np.count_nonzero(self.died[ordinals] == ALIVE))
+            self.died[ordinals] = seq - self.segment.born
 
     def is_live(self, ordinals: NDArray[np.int64], seq: int) -> NDArray[np.bool_]:
         return self.died[ordinals] > seq - self.segment.born if len(self.died) else np.ones(len(ordinals), np.bool_)
@@ -85,26 +95,29 @@ class LiveSegment:
         return self.segment.match(events, values, self.died, seq - self.segment.born, near, failures)
 
     def match_one(
-        self, event: Events, values: Values, seq: int, near: bool = True, failures: Failures | None = None
+        self, event: Pinned[Events], values: Values, seq: int, near: bool = True, failures: Failures | None = None
     ) -> NDArray[np.int32]:
-        died = readonly(self.died) if len(self.died) else _NOBODY
-        return self.segment.match_one(event, values, died, seq - self.segment.born, near, failures)
+        return self.segment.match_one(event, values, self._died, seq - self.segment.born, near, failures)
 
     @property
     def few(self) -> Definition | None:
         """Its clauses one by one, if they are few."""
         return self.aside(definition_of) if self._is_tiny else None
 
-    def match_few(self, values: Values, seq: int, near: bool, failures: Failures, work: Work) -> NDArray[np.int32]:
-        """As `match_one`, of `few`."""
-        few = self.aside(definition_of)
-        found = few.match(values, near, failures, self.segment.names.__getitem__)
-        work.add(len(few), len(found))
-        ordinal = np.array(found, np.int32)
-        return ordinal[self.died[ordinal] > seq - self.segment.born] if found and len(self.died) else ordinal
+    def among(self, ordinals: list[int], seq: int) -> NDArray[np.int32]:
+        """Those of `ordinals` that a reader at `seq` sees."""
+        ordinal = np.array(ordinals, np.int32)
+        return ordinal[self.died[ordinal] > seq - self.segment.born] if len(self.died) else ordinal
+
+    def __getitem__(self, ordinal: int) -> str:
+        """The id that stands at an ordinal."""
+        return self.segment.names[ordinal]
 
     def topk(self, events: EventColumns, k: int, seq: int) -> Pairs:
         return self.segment.topk(events, k, self.died, seq - self.segment.born)
+
+    def topk_one(self, event: Pinned[Events], k: int, seq: int) -> NDArray[np.int32]:
+        return self.segment.topk_one(event, k, self._died, seq - self.segment.born)
 
     @property
     def given(self) -> bool:

@@ -22,6 +22,8 @@ Cost: an event of a batch passes over the two most telling columns of all rows, 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tidings.match.store import definition
@@ -70,8 +72,17 @@ class Memtable:
         self._few: Definition | None = None
         self._begin(ROOM)
 
+    def _use(self, columns: Columns) -> None:
+        self.columns = columns
+        self._room = len(columns.died)
+        # A memoryview writes a cell at half of an array's cost.
+        self._lo: Any = columns.lo.reshape(-1).data
+        self._hi: Any = columns.hi.reshape(-1).data
+        self._absent: Any = columns.absent.reshape(-1).data
+        self._first: Any = columns.first.data
+
     def _begin(self, room: int) -> None:
-        self.columns = columns_of(self._dims, room)
+        self._use(columns_of(self._dims, room))
         self.clause: list[Clause] = []
         self.owner: list[Subscription] = []
         self.asked: dict[int, int] = {}
@@ -86,7 +97,8 @@ class Memtable:
 
     def put(self, seq: int, subscription: Subscription) -> None:
         self._few = None
-        self._end(seq, subscription.id)
+        if subscription.id in self._rows:
+            self._end(seq, subscription.id)
         self.subscriptions[subscription.id] = subscription
         for clause in subscription.clauses:
             if clause.words or clause.within or clause.without:
@@ -123,12 +135,12 @@ class Memtable:
     def _append(self, subscription: Subscription) -> None:
         first = len(self.owner)
         del self.clause[first:]  # of one that was interrupted here
-        while first + len(subscription.clauses) > len(self.columns.died):
+        while first + len(subscription.clauses) > self._room:
             self._grow()
         near = NEAR if subscription.by is not None and ideal_point(subscription) is not None else 0
         for row, clause in enumerate(subscription.clauses, first):
             self._write(row, clause)
-            self.columns.first[row] = first
+            self._first[row] = first
             if near:
                 self.columns.flags[row] |= near
         # A reader takes the length of `owner` for the number of rows: these come last.
@@ -142,15 +154,15 @@ class Memtable:
         more.lo[:, :room], more.hi[:, :room], more.absent[:, :room] = self.columns.lo, self.columns.hi, self.columns.absent
         more.box[:, :room], more.need[:room], more.died[:room] = self.columns.box, self.columns.need, self.columns.died
         more.first[:room], more.flags[:room] = self.columns.first, self.columns.flags
-        self.columns = more
+        self._use(more)
 
     def _write(self, row: int, clause: Clause) -> None:
-        columns, dimension = self.columns, self._dimension
-        lo, hi, absent, asked = columns.lo, columns.hi, columns.absent, self.asked
+        columns, dimension, asked = self.columns, self._dimension, self.asked
         for name, (low, high) in clause.ranges.items():
             # A fresh row lets everything pass, and a clause has one range a dimension: these are written, not narrowed.
             dim = dimension[name]
-            lo[dim, row], hi[dim, row], absent[dim, row] = low, high, False
+            at = dim * self._room + row
+            self._lo[at], self._hi[at], self._absent[at] = low, high, False
             asked[dim] = asked.get(dim, 0) + 1
         for name in clause.present:
             self._narrow(row, dimension[name], -np.inf, np.inf)

@@ -104,7 +104,9 @@ class MemtableReader:
     ) -> NDArray[np.int32]:
         """The ordinals that one event matches, each once, by id."""
         if self.few is not None:
-            return self.match_few(values, near, failures)
+            found = self.few.match(values, near, failures, self)
+            self._work.add(self.few.size, len(found))
+            return self.among(found, self.seq) if found else NO_ROWS
         candidates = self.scan_one(event, 0)
         asked = self.columns.flags[candidates]
         if not near:
@@ -120,12 +122,9 @@ class MemtableReader:
         by_id = sorted(set(ordinal.tolist()), key=lambda row: self.owner[row].id)
         return np.array(by_id, np.int32)
 
-    def match_few(self, values: Values, near: bool, failures: Failures | None) -> NDArray[np.int32]:
-        """As `match_one`, of `few`."""
-        assert self.few is not None
-        found = self.few.match(values, near, failures, lambda row: self.owner[row].id)
-        self._work.add(len(self.few), len(found))
-        return np.array(found, np.int32)
+    def among(self, ordinals: list[int], seq: int) -> NDArray[np.int32]:
+        """All of them: `few` are those that live."""
+        return np.array(ordinals, np.int32)
 
     def _asked(self, row: int, values: Values, failures: Failures | None) -> bool:
         """What the clause itself says."""
@@ -188,6 +187,10 @@ class MemtableReader:
         if len(ordinal) <= self.count:
             return pa.array(self.names(ordinal), pa.string())
         return pa.array([s.id for s in self.owner[: self.count]], pa.string()).take(pa.array(ordinal))
+
+    def __getitem__(self, ordinal: int) -> str:
+        """The id that stands at an ordinal."""
+        return self.owner[ordinal].id
 
     def names(self, ordinal: NDArray[np.integer]) -> list[str]:
         return [self.owner[row].id for row in ordinal.tolist()]

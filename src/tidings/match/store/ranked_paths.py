@@ -21,8 +21,11 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tidings.compiling.pinned import Pinned
 from tidings.index.packed.packing import as_events
+from tidings.index.packed.record import Events
 from tidings.index.scored.packed_rtree import stab_living
 from tidings.index.scored.sopt_rtree import SOPTRTree
 from tidings.match.store.hits import NO_ROWS, Pairs, ValuesOf
@@ -92,6 +95,10 @@ class Path(Protocol):
 
     def best(self, live: LiveSegment, question: Question) -> Pairs: ...
 
+    def best_of_one(self, live: LiveSegment, event: Pinned[Events], question: Question) -> NDArray[np.int32]:
+        """Ordinals, where the question is of one event, `event`."""
+        ...
+
 
 class Select:
     """All matches; whoever asks scores them and keeps the best."""
@@ -106,6 +113,9 @@ class Select:
 
     def best(self, live: LiveSegment, question: Question) -> Pairs:
         return live.match(question.events, question.values, question.seq)
+
+    def best_of_one(self, live: LiveSegment, event: Pinned[Events], question: Question) -> NDArray[np.int32]:
+        return live.match_one(event, question.values(0), question.seq)
 
 
 class InOrder:
@@ -125,6 +135,9 @@ class InOrder:
 
     def best(self, live: LiveSegment, question: Question) -> Pairs:
         return live.topk(question.events, question.k, question.seq)
+
+    def best_of_one(self, live: LiveSegment, event: Pinned[Events], question: Question) -> NDArray[np.int32]:
+        return live.topk_one(event, question.k, question.seq)
 
 
 class Stabbing:
@@ -189,6 +202,9 @@ class Stabbing:
         event, place = np.nonzero(rows >= 0)
         return event.astype(np.int32), rows[event, place].astype(np.int32)
 
+    def best_of_one(self, live: LiveSegment, event: Pinned[Events], question: Question) -> NDArray[np.int32]:
+        return self.best(live, question)[1]
+
 
 def one_dimension(segment: Segment) -> tuple[int, str | None]:
     """The dimension on which every subscription has its one range, or why there is none."""
@@ -242,6 +258,14 @@ class RankedPaths:
 
 def plan_for(live: LiveSegment, question: Question) -> Plan:
     return live.aside(RankedPaths).plan(live, question)
+
+
+def best_of_one(live: LiveSegment, event: Pinned[Events], question: Question) -> tuple[NDArray[np.int32], bool]:
+    """As `best_pairs`, of one event: ordinals."""
+    if not question.k:
+        return NO_ROWS, True
+    path = live.aside(RankedPaths).path(live, question)
+    return path.best_of_one(live, event, question), path.ordered
 
 
 def best_pairs(live: LiveSegment, question: Question) -> tuple[Pairs, bool]:

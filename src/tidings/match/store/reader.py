@@ -14,17 +14,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.index.packed.packing import as_events
+from tidings.compiling.pinned import Pinned
+from tidings.index.packed.record import Events
+from tidings.match.store.definition import Definition
 from tidings.match.store.event_statistics import Statistics
 from tidings.match.store.hits import Failures, Found, Hits, Pairs, Source, ValuesOf, Work, living, scored
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.memtable_reader import MemtableReader
-from tidings.match.store.ranked_paths import Question, best_pairs
+from tidings.match.store.ranked_paths import Question, best_of_one, best_pairs
 from tidings.match.store.similar import Part, Similar
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.model.columns.arrays import EventColumns, EventEncoder, Vocabularies
@@ -33,8 +36,7 @@ from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Schema
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     segments: tuple[LiveSegment, ...]
     seq: int
 
@@ -70,6 +72,15 @@ class SingleEvent(threading.local):
         self.schema = schema
         self.vocabularies = vocabularies
         self.encode = EventEncoder(schema, vocabularies)
+        self._pinned: Pinned[Events] | None = None
+
+    def pinned(self, values: Values) -> Pinned[Events]:
+        """The event as kernels take it, until the thread's next one."""
+        encode = self.encode
+        encode.write(values)
+        if self._pinned is None or self._pinned.value.word is not encode.word:
+            self._pinned = Pinned(Events(encode.value, encode.box, encode.word_start, encode.word))
+        return self._pinned
 
 
 class Reader:
@@ -112,39 +123,56 @@ class Reader:
 
     def match_one(self, values: Values, at: int, k: int | None = None, *, near: bool = True) -> Hits:
         """The same of a single event, the short way, without those in which nobody matched."""
-        seq, found = self.snapshot.seq, list[Found]()
-        if k is None and self._is_tiny():
-            for live in self.snapshot.segments:
-                self._one(found, live, live.match_few(values, seq, near, self.failures, self._work), values, at)
-            if self.memtable is not None:
-                self._one(found, self.memtable, self.memtable.match_few(values, near, self.failures), values, at)
+        seq = self.snapshot.seq
+        found: list[Found] = []
+        if self._few is not None:
+            for source, few in self._few:
+                if ordinals := few.match(values, near, self.failures, source):
+                    found += self._one(source, source.among(ordinals, seq), values, at)
+                    self._work.matches += len(ordinals)
+                self._work.candidates += few.size
             return found
-        columns = self._single.encode(values)
-        events = as_events(columns)
+        event = self._single.pinned(values)
         for live in self.snapshot.segments:
             if k is not None:
-                found.append(self._in_segment(live, columns, lambda _: values, k, at, near))
-            else:
-                self._one(found, live, live.match_one(events, values, seq, near, self.failures), values, at)
+                asked = Question(self._single.encode.columns, lambda _: values, k, seq)
+                ordinal, ordered = best_of_one(live, event, asked)
+                best = self._one(live, ordinal, values, at, ordered)
+                if not ordered or sum(len(part.event) for part in best) == len(ordinal):
+                    found += best
+                    continue
+                # A path in order of score may have given places to scores that are none: then all are looked at.
+            found += self._one(live, live.match_one(event, values, seq, near, self.failures), values, at)
         if self.memtable is not None:
-            self._one(found, self.memtable, self.memtable.match_one(columns, values, near, self.failures), values, at)
+            ordinal = self.memtable.match_one(self._single.encode.columns, values, near, self.failures)
+            found += self._one(self.memtable, ordinal, values, at)
         if self.similar:
-            found += self.by_similarity(columns, lambda _: values, at)
+            found += self.by_similarity(self._single.encode.columns, lambda _: values, at)
         return found
 
-    def _one(self, found: list[Found], source: Source, ordinal: NDArray[np.int32], values: Values, at: int) -> None:
-        if len(ordinal):
-            found.append(_judged(source, (np.zeros(len(ordinal), np.int32), ordinal), lambda _: values, at, self.failures))
+    def _one(self, source: Source, ordinal: NDArray[np.int32], values: Values, at: int, best: bool = False) -> Hits:
+        """Those of the one event's matches that count; nothing if there are none."""
+        if not len(ordinal):
+            return ()
+        pairs = np.zeros(len(ordinal), np.int32), ordinal
+        return (_judged(source, pairs, lambda _: values, at, self.failures, best),)
 
     def encoded(self, values: Values) -> EventColumns:
         """One event, in arrays of the thread's own that its next event overwrites."""
         return self._single.encode(values)
 
-    def _is_tiny(self) -> bool:
-        """Whether all is asked one by one."""
-        if self.similar or (self.memtable is not None and self.memtable.few is None):
-            return False
-        return all(live.few is not None for live in self.snapshot.segments)
+    def pinned(self, values: Values) -> Pinned[Events]:
+        """The same as kernels take it."""
+        return self._single.pinned(values)
+
+    @cached_property
+    def _few(self) -> list[tuple[LiveSegment | MemtableReader, Definition]] | None:
+        """What is asked clause by clause, if all is."""
+        sources: list[LiveSegment | MemtableReader] = [*self.snapshot.segments]
+        sources += [] if self.memtable is None else [self.memtable]
+        few = [(source, source.few) for source in sources]
+        there = [(source, definition) for source, definition in few if definition is not None]
+        return there if len(there) == len(sources) and not self.similar else None
 
     def by_similarity(self, events: EventColumns, values: ValuesOf, at: int | NDArray[np.int64]) -> Iterator[Found]:
         """Those alone that go by similarity."""

@@ -16,12 +16,15 @@ from tidings._jit import kernel
 from tidings.index.packed.sentinels import NONE
 
 ABSENT = NONE
+FEW = 16
+"""Names up to which they are read one by one: the first operation on an array costs as much."""
 
 
 class Names:
     def __init__(self, strings: pa.StringArray) -> None:
         self.strings = strings
         self._start, self._text = buffers(strings)
+        self._cells = self._start.data
         self._least, self._greatest = (self[0], self[len(strings) - 1]) if len(strings) else ("", "")
 
     def __len__(self) -> int:
@@ -32,9 +35,13 @@ class Names:
 
     def take(self, ordinals: NDArray[np.integer]) -> list[str]:
         """Of few or many, without Arrow: to begin a `take` costs as much as fifty names."""
+        letters = self._letters
+        if letters is not None and len(ordinals) <= FEW:
+            start = self._cells
+            return [letters[start[ordinal] : start[ordinal + 1]] for ordinal in ordinals.tolist()]
         ends = zip(self._start[ordinals].tolist(), self._start[ordinals + 1].tolist(), strict=True)
-        if self._letters is not None:
-            return [self._letters[first:end] for first, end in ends]
+        if letters is not None:
+            return [letters[first:end] for first, end in ends]
         return [self._text[first:end].tobytes().decode() for first, end in ends]
 
     @cached_property
@@ -47,7 +54,7 @@ class Names:
         """The ordinal of `name`, or ABSENT."""
         if not self._least <= name <= self._greatest:
             return ABSENT
-        return int(find(self._start, self._text, np.frombuffer(name.encode(), np.uint8)))
+        return find(self._start, self._text, name.encode())
 
     def find_many(self, names: pa.StringArray) -> NDArray[np.int64]:
         start, text = buffers(names)
@@ -66,7 +73,7 @@ def buffers(strings: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint
 
 
 @kernel
-def compare(text: NDArray[np.uint8], a: int, a_end: int, key: NDArray[np.uint8], b: int, b_end: int) -> int:
+def compare(text: NDArray[np.uint8], a: int, a_end: int, key: NDArray[np.uint8] | bytes, b: int, b_end: int) -> int:
     """Sign of text[a:a_end] - key[b:b_end], as bytes."""
     while a < a_end and b < b_end:
         if text[a] != key[b]:
@@ -77,7 +84,7 @@ def compare(text: NDArray[np.uint8], a: int, a_end: int, key: NDArray[np.uint8],
 
 
 @kernel
-def search(start: NDArray[np.int32], text: NDArray[np.uint8], key: NDArray[np.uint8], b: int, b_end: int) -> int:
+def search(start: NDArray[np.int32], text: NDArray[np.uint8], key: NDArray[np.uint8] | bytes, b: int, b_end: int) -> int:
     low, high = 0, len(start) - 1
     while low < high:
         middle = (low + high) // 2
@@ -92,7 +99,7 @@ def search(start: NDArray[np.int32], text: NDArray[np.uint8], key: NDArray[np.ui
 
 
 @kernel
-def find(start: NDArray[np.int32], text: NDArray[np.uint8], key: NDArray[np.uint8]) -> int:
+def find(start: NDArray[np.int32], text: NDArray[np.uint8], key: bytes) -> int:
     return search(start, text, key, 0, len(key))
 
 

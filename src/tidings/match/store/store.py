@@ -36,7 +36,7 @@ from tidings.model.door.subscription import Subscription
 from tidings.model.values.schema import Schema
 
 Place = tuple[LiveSegment | None, int]
-Ids: TypeAlias = Sequence[str] | pa.StringArray
+Ids: TypeAlias = list[str] | pa.StringArray
 
 
 class Before(NamedTuple):
@@ -64,6 +64,8 @@ class Store:
         """whether, when all was last merged, less than half of the codes were in use"""
         self.on_packed: Callable[[], object] = lambda: None
         self._single = SingleEvent(schema, vocabularies)
+        self._reader: Reader | None = None
+        """of the change that was asked for last; every change makes another snapshot. None frees segments that went."""
         self._found: tuple[str | None, Snapshot, Place] = (None, self.snapshot, (None, ABSENT))
 
     @property
@@ -84,8 +86,11 @@ class Store:
             self.work.events += events
             if events >= WORTH_PACKING_WORDS and self.memtable.is_worth_packing(events):
                 self.pack()
-            fresh = self.memtable.reader(self.snapshot.seq) if self.memtable.subscriptions else None
-            return Reader(self._single, self.snapshot, fresh, self.similar.parts(), self.statistics, self.failures, self.work)
+            if self._reader is None or self._reader.snapshot is not self.snapshot:
+                fresh = self.memtable.reader(self.snapshot.seq) if self.memtable.subscriptions else None
+                heard = self.statistics, self.failures, self.work
+                self._reader = Reader(self._single, self.snapshot, fresh, self.similar.parts(), *heard)
+            return self._reader
 
     def packed_reader(self) -> Reader:
         """The same with everything in segments: what is new is packed first."""
@@ -123,13 +128,16 @@ class Store:
         """To be asked before a change of these, for `go_back` if it fails."""
         with self.lock:
             fresh = self.memtable.subscriptions
-            few = isinstance(ids, Sequence)
-            return Before(ids, self.snapshot, {id: fresh[id] for id in ids if id in fresh} if few else dict(fresh))
+            if isinstance(ids, list) and len(ids) == 1:
+                known = {ids[0]: fresh[ids[0]]} if ids[0] in fresh else {}
+            else:
+                known = {id: fresh[id] for id in ids if id in fresh} if isinstance(ids, list) else dict(fresh)
+            return Before(ids, self.snapshot, known)
 
     def go_back(self, before: Before) -> None:
         """Undo a change that failed on the way, wherever it came to: as a change of its own."""
         with self.lock:
-            seq, ids = self.next_seq + 1, list(before.ids) if isinstance(before.ids, Sequence) else before.ids.to_pylist()
+            seq, ids = self.next_seq + 1, before.ids if isinstance(before.ids, list) else before.ids.to_pylist()
             self.remove(seq, ids)
             packed = [id for id in ids if id not in before.fresh]
             put = [before.fresh[id] for id in ids if id in before.fresh]
@@ -144,20 +152,21 @@ class Store:
                 if subscription.id not in self.memtable.subscriptions:
                     self._bury(seq, subscription.id)
                 self.memtable.put(seq, subscription)
-                self.similar.put(seq, subscription)
+                if len(self.similar) or subscription.similarity is not None:
+                    self.similar.put(seq, subscription)
                 self.written += 1
             self.snapshot = Snapshot(self.snapshot.segments, seq)
-            if len(self.memtable) >= merging.FLUSH_AT:
+            if len(self.memtable.subscriptions) >= merging.FLUSH_AT:
                 self.pack()
 
     def remove(self, seq: int, ids: Iterable[str]) -> None:
         with self.lock:
             ids = list(ids)
-            packed = [id for id in ids if not self.memtable.remove(seq, id)]
-            if len(packed) == 1:
-                self._bury(seq, packed[0])
+            if len(ids) == 1:
+                if not self.memtable.remove(seq, ids[0]):
+                    self._bury(seq, ids[0])
             else:
-                self._bury_all(seq, pa.array(packed, pa.string()))
+                self._bury_all(seq, pa.array([id for id in ids if not self.memtable.remove(seq, id)], pa.string()))
             if len(self.similar):
                 for id in ids:
                     self.similar.remove(seq, id)
@@ -228,12 +237,14 @@ class Store:
         self.work.add(self.memtable.work.candidates, self.memtable.work.matches)
         # At once: an interrupt in between must not lose what the memtable had.
         self.memtable, self.snapshot, self.packed = Memtable(self.schema, self.vocabularies), packed, packed
+        self._reader = None
         self.on_packed()
 
     def _now_packed(self, segments: tuple[LiveSegment, ...], seq: int) -> None:
         """The memtable is empty: `segments` at `seq` are all there is."""
         assert not len(self.memtable)
         self.snapshot = self.packed = Snapshot(segments, seq)
+        self._reader = None
         self.on_packed()
 
     def reclaim(self) -> None:
@@ -281,6 +292,7 @@ class Store:
                 Snapshot((*merged, *(live for live in old.segments if live not in inputs)), old.seq)
                 for old in (self.snapshot, self.packed)
             )
+            self._reader = None
 
     def _carry_deaths(self, live: LiveSegment, rows: NDArray[np.int64], merged: LiveSegment) -> None:
         """Bury in `merged` what was removed from `live` while the merge ran."""

@@ -35,6 +35,7 @@ A predicate of kind RANGE, IN or NOT_IN fails on NaN; NULL holds only on NaN.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -43,13 +44,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.model.columns.vocabulary import Vocabulary
+from tidings.model.columns.vocabulary import UNKNOWN, Vocabulary
 from tidings.model.filter.clause import Clause, Values
 from tidings.model.values.schema import Category, Schema
 
 RANGE, IN, NOT_IN, NULL = 0, 1, 2, 3
 NO_BOX = (-math.inf, -math.inf, math.inf, math.inf)
 MISSING_BOX = (math.inf, math.inf, -math.inf, -math.inf)
+ROOM = 64
+"""Words that an encoder has space for at first."""
 
 
 class Vocabularies:
@@ -238,7 +241,7 @@ def encode_events(schema: Schema, vocabularies: Vocabularies, events: Sequence[V
     for row, values in enumerate(events):
         one = encoder(values)
         value[row], box[row] = one.value[0], one.box[0]
-        words.append(one.word)
+        words.append(one.word.copy())
         word_start.append(word_start[-1] + len(one.word))
     word = np.concatenate(words) if words else _NO_WORD
     return EventColumns(value, box, np.asarray(word_start, np.int64), word)
@@ -254,19 +257,37 @@ class EventEncoder:
         self._cell: Any = self._value.reshape(-1).data
         self._corner: Any = box.reshape(-1).data
         self._words_end: Any = word_start[1:].data
-        self.value, self._box, self._word_start = self._value.view(), box.view(), word_start.view()
-        for view in (self.value, self._box, self._word_start):
+        self.value, self.box, self.word_start = self._value.view(), box.view(), word_start.view()
+        for view in (self.value, self.box, self.word_start):
             view.flags.writeable = False
+        self._make_room(ROOM)
         self._numbers = {name: dim for name, dim in schema.dimension.items() if name not in vocabularies.categories}
         self._categories = {name: (schema.dimension[name], vocabulary) for name, vocabulary in vocabularies.categories.items()}
         self._words = vocabularies.words
         self._place, self._about = schema.place, schema.words
         self._presence = len(schema.ranges)
 
+    def _make_room(self, words: int) -> None:
+        """For so many words of an event: `word` is another array from now on."""
+        room = np.zeros(words, np.int32)
+        self._room: Any = room.data
+        self.word = room.view()
+        self.word.flags.writeable = False
+
     def __call__(self, values: Values) -> EventColumns:
+        self.write(values)
+        return self.columns
+
+    @property
+    def columns(self) -> EventColumns:
+        """The event that was written last."""
+        return EventColumns(self.value, self.box, self.word_start, self.word[: self._words_end[0]])
+
+    def write(self, values: Values) -> None:
+        """An event into `value`, `box`, `word_start` and `word`, which may be longer than its words."""
         self._value.fill(math.nan)
         cell, numbers = self._cell, self._numbers
-        box, word = MISSING_BOX, _NO_WORD
+        box, words = MISSING_BOX, 0
         for name, value in values.items():
             if name in numbers:
                 cell[numbers[name]] = value
@@ -277,11 +298,19 @@ class EventEncoder:
                 cell[self._presence], box = 0.0, value
             elif name == self._about:
                 cell[self._presence + 1] = 0.0
-                word = np.array(sorted(code for code in self._words.codes(value) if code >= 0), np.int32)
+                words = self._write_words(value)
         corner = self._corner
         corner[0], corner[1], corner[2], corner[3] = box
-        self._words_end[0] = len(word)
-        return EventColumns(self.value, self._box, self._word_start, word)
+        self._words_end[0] = words
+
+    def _write_words(self, words: Iterable[str]) -> int:
+        codes = sorted(self._words.codes(words))
+        # UNKNOWN is less than every code.
+        known = codes[codes.count(UNKNOWN) :]
+        if len(known) > len(self.word):
+            self._make_room(2 * len(known))
+        self._room[: len(known)] = array("i", known)
+        return len(known)
 
 
 _NO_WORD = np.empty(0, np.int32)

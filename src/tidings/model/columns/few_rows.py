@@ -25,16 +25,31 @@ _ENVELOPE = {"id": {pa.string()}, "time": {_INSTANT}, "expires": {_INSTANT}}
 _NONE = frozenset[pa.DataType]()
 
 
-def few_rows(read: EventReader, table: pa.Table | pa.RecordBatch) -> list[Event]:
-    """The events of a table, none if they are to be read as columns."""
-    if read.key is not None or not _is_plain(read.schema, table.schema):
-        return []
-    try:
-        events, refused = read.batch(table.to_pylist())
-    except (ValueError, OverflowError):
-        # An instant that is no date of Python's.
-        return []
-    return [] if refused else events
+class FewRows:
+    """Reads tables of a few events; of which columns it last said that they are plain, it keeps in mind."""
+
+    def __init__(self, read: EventReader) -> None:
+        self._read = read
+        self._plain: pa.Schema | None = None
+
+    def __call__(self, table: pa.Table | pa.RecordBatch) -> list[Event]:
+        """The events of a table, none if they are to be read as columns."""
+        if self._read.key is not None or not self._is_plain(table.schema):
+            return []
+        try:
+            events, refused = self._read.batch(table.to_pylist())
+        except (ValueError, OverflowError):
+            # An instant that is no date of Python's.
+            return []
+        return [] if refused else events
+
+    def _is_plain(self, columns: pa.Schema) -> bool:
+        if self._plain is not None and self._plain.equals(columns):
+            return True
+        plain = _is_plain(self._read.schema, columns)
+        if plain:
+            self._plain = columns
+        return plain
 
 
 def _is_plain(schema: Schema, columns: pa.Schema) -> bool:

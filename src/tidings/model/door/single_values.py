@@ -41,7 +41,7 @@ def value_reader(name: str, attribute: Attribute) -> Callable[[Any], Any]:
     if isinstance(attribute, Date):
         return lambda value: read_date(name, value)
     if isinstance(attribute, Place):
-        return lambda value: read_place(name, value, attribute.plane, attribute.shapes)
+        return _place_reader(name, attribute)
     return lambda value: read_words(name, value, attribute.tokenizer)
 
 
@@ -71,6 +71,9 @@ def read_text(name: str, value: object) -> str:
 
 
 def read_id(name: str, value: object) -> str:
+    # Nearly every id is a short text of ASCII, in which to be printable is to have no control character.
+    if value.__class__ is str and 0 < len(value) <= TEXT_LIMIT and value.isascii() and value.isprintable():
+        return value
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST:
         return str(value)
     if not isinstance(value, str) or not value:
@@ -109,6 +112,14 @@ def read_time(name: str, value: object) -> int | None:
 
 
 def read_words(name: str, value: object, tokenizer: str) -> frozenset[str]:
+    if value.__class__ is list and tokenizer == "as-is":
+        # All words at once: what they are joined to is a text within bounds iff each of them is one.
+        try:
+            joined = "".join(value)
+        except TypeError:
+            joined = ""
+        if joined.isascii() and 0 < len(joined) <= TEXT_LIMIT:
+            return frozenset(value)
     if isinstance(value, str):
         return tokenize(read_text(name, value), tokenizer)
     if isinstance(value, np.ndarray):
@@ -148,6 +159,22 @@ def read_place(name: str, value: Any, plane: bool, shapes: bool = False) -> Box:
             f"{name} is {shown(value)}: longitude from -180 to 180 and latitude from -90 to 90 are accepted, in this order"
         )
     return box
+
+
+def _place_reader(name: str, attribute: Place) -> Callable[[Any], Box]:
+    """`read_place`, the short way for what nearly every place is: an object of two floats, within bounds."""
+    plane, shapes = attribute.plane, attribute.shapes
+    east, north = (_LARGEST, _LARGEST) if plane else (180.0, 90.0)
+    west, south = -east, -north
+
+    def read(value: Any) -> Box:
+        if value.__class__ is dict and len(value) == 2 and "x" in value and "y" in value:
+            x, y = value["x"], value["y"]
+            if x.__class__ is y.__class__ is float and west <= x <= east and south <= y <= north:
+                return (x, y, x, y)
+        return read_place(name, value, plane, shapes)
+
+    return read
 
 
 def _geojson(name: str, value: str | shapely.Geometry) -> dict[str, Any]:

@@ -293,7 +293,7 @@ def _open(end: float | None, otherwise: float) -> float:
 def _read_filter(schema: Schema, filter: object) -> tuple[str | None, tuple[Clause, ...]]:
     if filter is None:
         return None, (Clause(),)
-    if not isinstance(filter, str | Mapping):
+    if filter.__class__ is not str and not isinstance(filter, str | Mapping):
         raise SubscriptionError(f"filter is {shown(filter)}: CQL2 as text or as a JSON object is accepted")
     source = filter if isinstance(filter, str) else _written(filter)
     return source, tuple(compile_filter(schema, filter))

@@ -57,7 +57,7 @@ PRICE_LIMIT = 250_000
 
 def compile_filter(schema: Schema, source: str | Mapping[str, Any], limit: int = CLAUSE_LIMIT) -> list[Clause]:
     """The clauses of a filter, any of which an event must satisfy. None at all, and a NeverMatchesWarning, when no event can."""
-    if isinstance(source, Mapping) and (whole := plain_filter(schema, source)) is not None:
+    if source.__class__ is not str and isinstance(source, Mapping) and (whole := plain_filter(schema, source)) is not None:
         return [whole]
     tree = parse_filter(source)
     try:
@@ -77,7 +77,7 @@ def _compiled(schema: Schema, source: str | Mapping[str, Any], tree: Node, limit
             raise FilterError(
                 f"the filter needs more than {limit} clauses when its ORs are multiplied out: split it into several"
             ) from None
-    price = sum(clause.price for clause in clauses)
+    price = clauses[0].price if len(clauses) == 1 else sum(clause.price for clause in clauses)
     if price > PRICE_LIMIT and limited():
         raise FilterError(f"the filter has a price of {price}: at most {PRICE_LIMIT} is accepted; ask for less in one filter")
     if not clauses:

@@ -45,6 +45,7 @@ def plain_filter(schema: Schema, source: Mapping[str, Any]) -> Clause | None:
 
 def plain_part(schema: Schema, leaves: Sequence[Node]) -> tuple[list[Clause], list[Node]]:
     """The clause of the plain leaves of a conjunction, no clause if none can hold together; and the leaves that are not plain."""
+    kinds = schema.kinds
     ranges: dict[str, Span] = {}
     within: dict[str, frozenset[str]] = {}
     box: Box | None = None
@@ -52,7 +53,7 @@ def plain_part(schema: Schema, leaves: Sequence[Node]) -> tuple[list[Clause], li
     others: list[Node] = []
     for leaf in leaves:
         name, op, args = _parts(leaf)
-        kind = type(schema[name]) if name in schema else None
+        kind = kinds.get(name)
         if kind is Number and (span := _span(op, args)) is not None:
             if name in ranges:
                 span = max(span[0], ranges[name][0]), min(span[1], ranges[name][1])

@@ -117,6 +117,7 @@ class Schema(Mapping[str, Attribute]):
                 known = ", ".join(kind.__name__ for kind in _ALL)
                 raise SchemaError(f"attribute {name!r} is {shown(attribute)}: a type is one of {known}")
         self._attributes = dict(attributes)
+        self.kinds: dict[str, type[Attribute]] = {name: type(attribute) for name, attribute in attributes.items()}
         self.ranges = tuple(n for n, a in attributes.items() if isinstance(a, Number | Category | Bool | Time | Date))
         self.dimension = {name: i for i, name in enumerate(self.ranges)}
         self.place = next((n for n, a in attributes.items() if isinstance(a, Place)), None)

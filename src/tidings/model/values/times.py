@@ -34,6 +34,8 @@ def parse_time(value: Any) -> int:
 
     Raises ValueError, without naming the field, on anything else.
     """
+    if value.__class__ is int:
+        return _from_seconds(value)
     if isinstance(value, str):
         return _from_text(value)
     if isinstance(value, datetime):

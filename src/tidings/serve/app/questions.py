@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tidings.errors import shown
-from tidings.match.answers.vague_events import match_rows
+from tidings.match.answers.ordering import match_rows
 from tidings.serve.access.callers import OWNER, READ
 from tidings.serve.app.answers import ARROW, JSON, json_answer, match_json, rows_answer
 from tidings.serve.app.bodies import EVENT_FORMS, SMALL, body_of, events_of, form_of, table_of
