@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidings.errors import SubscriptionError, shown
 from tidings.model.values.times import DAY, EPOCH
@@ -25,7 +25,7 @@ _FIRST = (datetime(1, 2, 15, tzinfo=UTC) - EPOCH) // _MICROSECOND
 def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError):
+    except (ZoneInfoNotFoundError, OSError, ValueError):
         raise SubscriptionError(f"tz is {shown(name)}: a time zone as 'Europe/Berlin' or 'UTC' is accepted") from None
 
 
