@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-MODULES = ["tidings.match.answers.results", "tidings.topic.subscribing", "tidings.topic.topic"]
+MODULES = ["tidings.match.answers.results", "tidings.model.values.schema", "tidings.topic.subscribing", "tidings.topic.topic"]
 
 
 @pytest.mark.parametrize("name", MODULES)

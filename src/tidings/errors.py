@@ -76,6 +76,10 @@ class RankingWarning(UserWarning):
     """A part of a subscription's ranking that has no effect: accepted, and said."""
 
 
+class DroppedWarning(UserWarning):
+    """Something in a filter that the tokenizer drops, so that it is not asked for: accepted, and said."""
+
+
 def shown(value: object) -> str:
     """A value as a sentence shows it: its repr, cut short when it is long."""
     try:

@@ -24,7 +24,13 @@ from tidings.model.values.window import parse_window
 from tidings.rank.relevance import relevance_of
 
 SCHEMA = td.Schema(
-    {"x": td.Number(0, 8), "price": td.Number(), "brand": td.Category(), "place": td.Place(plane=True), "about": td.Words()}
+    {
+        "x": td.Number(0, 8),
+        "price": td.Number(),
+        "brand": td.Category(),
+        "place": td.Place(plane=True),
+        "about": td.Words(language="english"),
+    }
 )
 EIGHTHS = st.integers(0, 64).map(lambda n: n / 8)
 IDS = st.sampled_from([f"s{i}" for i in range(6)])
@@ -36,6 +42,7 @@ FILTERS = st.one_of(
     st.tuples(EIGHTHS, EIGHTHS).map(lambda p: f"x BETWEEN {min(p)} AND {max(p)} AND price <= {p[0]}"),
     st.tuples(EIGHTHS, st.sampled_from("ab")).map(lambda p: f"x <= {p[0]} AND brand = '{p[1]}'"),
     st.tuples(EIGHTHS, EIGHTHS).map(lambda p: f"x < {p[0]} OR price > {p[1]}"),
+    st.sampled_from(["A_CONTAINS(about, ('red bikes'))", "A_OVERLAPS(about, ('a red cars', 'blu*'))"]),
     st.sampled_from(["A_CONTAINS(about, ('red'))", "S_INTERSECTS(place, BBOX(0, 0, 2, 2))", "price IS NULL", "x * price > 4"]),
     st.sampled_from(
         [

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tidings.client import wire
 from tidings.client.wire import ARROW, JSON, NDJSON
-from tidings.errors import NeverMatchesWarning
+from tidings.errors import DroppedWarning, NeverMatchesWarning
 from tidings.match.answers.explain import Explanation
 from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.results import Match, Notification
@@ -282,10 +282,10 @@ def many(events: Any) -> tuple[bytes, str]:
 
 
 def changed(answer: Answer) -> list[Notification]:
-    """The notifications of a change; a filter that never matches is said, as a topic says it."""
+    """The notifications of a change; what of it has no effect is said, as a topic says it."""
     said = content(answer)
     for sentence in said.get("warnings", ()):
-        warnings.warn(sentence, NeverMatchesWarning, stacklevel=4)
+        warnings.warn(sentence, NeverMatchesWarning if sentence.endswith("never match") else DroppedWarning, stacklevel=4)
     return [wire.notification_of(row) for row in said["notifications"]]
 
 

@@ -174,7 +174,7 @@ def test_other_arrow_forms(price: pa.Array, place: pa.Array, made: pa.Array) -> 
 
 @given(st.lists(TEXT | st.text("aB_ 7-.\n\0é"), max_size=6), st.sampled_from(["plain", "as-is"]))
 def test_tokens_in_bulk_are_tokens_one_by_one(texts: list[str], tokenizer: str) -> None:
-    start, token, distinct = tokenize_array(pa.array(texts, pa.string()), tokenizer)
+    start, token, distinct = tokenize_array(pa.array(texts, pa.string()), Words(tokenizer))
     found = [{distinct[place] for place in token[a:b]} for a, b in itertools.pairwise(start.tolist())]
     assert found == [tokenize(text, tokenizer) for text in texts]
     assert len(set(distinct)) == len(distinct)

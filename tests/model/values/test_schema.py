@@ -33,7 +33,7 @@ def test_dimensions_and_served_attributes() -> None:
     assert schema.ranges == ("z", "a", "n")
     assert schema.dimension == {"z": 0, "a": 1, "n": 2}
     assert (schema.place, schema.words) == ("at", "b")
-    assert "Words(tokenizer='plain')" in repr(schema)
+    assert "Words(tokenizer='plain', language=None, keep='')" in repr(schema)
 
 
 def test_short_and_long_forms() -> None:
@@ -47,7 +47,12 @@ def test_short_and_long_forms() -> None:
         (lambda: Number(3, 3), "Number(3, 3): a domain is two numbers, lo < hi"),
         (lambda: Number(math.nan, 3), "Number(nan, 3): a domain is two numbers, lo < hi"),
         (lambda: Number("0", "9"), "Number('0', '9'): a domain is two numbers, lo < hi"),
-        (lambda: Words("stemmed"), "Words(tokenizer='stemmed'): a tokenizer is 'plain' or 'as-is'"),
+        (lambda: Words("stemmed"), "Words(tokenizer='stemmed'): a tokenizer is 'plain', 'as-is', a function, or the name of one"),
+        (lambda: Words(3), "Words(tokenizer=3): a tokenizer is"),
+        (lambda: Words(lambda text: [text]), "a function of a module is accepted, which others find by its name"),
+        (lambda: Words(language="klingon"), "Words(language='klingon'): a language is one of any, arabic,"),
+        (lambda: Words(keep="a+"), "Words(keep='a+'): characters but letters, digits, spaces, _ and * are accepted"),
+        (lambda: Words("as-is", language="english"), "language and keep go with the tokenizer 'plain' alone"),
         (lambda: Place("yes"), "Place(plane='yes'): plane is true or false"),
         (lambda: Schema({"a b": Number()}), "attribute name 'a b': a name is letters, digits and _"),
         (lambda: Schema({"1a": Number()}), "attribute name '1a'"),

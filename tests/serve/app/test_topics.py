@@ -30,6 +30,8 @@ def test_what_cannot_be_a_topic_is_refused_in_one_sentence(client):
         (".hidden", DEALS, "cannot be named"),
         ("x", {}, "schema is missing"),
         ("x", {"schema": {"p": "nothing"}}, "a type is one of"),
+        ("x", {"schema": {"p": {"type": "words", "tokenizer": "os:system"}}}, "'plain' or 'as-is' is accepted here"),
+        ("x", {"schema": {"p": {"type": "words", "language": "klingon"}}}, "a language is one of"),
         ("x", DEALS | {"retention": "5 events"}, "retention is '5 events'"),
         ("x", DEALS | {"clock": "mine"}, "clock is 'mine'"),
         ("x", DEALS | {"colour": 1}, "field 'colour' is unknown"),
@@ -39,6 +41,16 @@ def test_what_cannot_be_a_topic_is_refused_in_one_sentence(client):
         assert answer.status_code in (404, 405, 422)
         if said is not None:
             assert said in answer.json()["detail"]
+
+
+def test_words_in_a_language_and_what_they_drop(client):
+    news = {"schema": {"about": {"type": "words", "language": "english"}}}
+    assert client.put("/topics/news", json=news).status_code == 201
+    assert client.get("/topics/news").json()["schema"]["about"] == {"type": "words", "language": "english"}
+    told = client.put("/topics/news/subscriptions/ann", json={"filter": "A_CONTAINS(about, ('new york!'))"}).json()
+    assert told["warnings"] == ["about: 'new york!' asks for new york; the tokenizer drops '!'"]
+    found = client.post("/topics/news/match", json={"id": "e", "about": "In New York"}).json()
+    assert [match["subscription"] for match in found["matches"]] == ["ann"]
 
 
 def test_a_dropped_topic_is_gone_and_may_be_made_anew(client):

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidings.match.answers.results import instant
 from tidings.model.door.subscription import Subscription
+from tidings.model.values.prose import texts_of
 from tidings.model.values.schema import Date, Schema, Time
 from tidings.model.values.vague import Between
 
@@ -50,7 +51,7 @@ def ranking_in_words(subscription: Subscription) -> str:
 
 def value_in_words(schema: Schema, name: str, value: Any) -> str:
     if isinstance(value, frozenset):
-        return str(sorted(value))
+        return str(texts_of(value))
     if isinstance(value, Between):
         return f"from {value_in_words(schema, name, value.lo)} to {value_in_words(schema, name, value.hi)}"
     if isinstance(schema.get(name), Time | Date) and math.isfinite(value):

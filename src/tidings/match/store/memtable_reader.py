@@ -18,6 +18,7 @@ from tidings.index.packed.packing import as_events
 from tidings.index.packed.record import Events
 from tidings.match.store.definition import Definition
 from tidings.match.store.hits import NEVER, NO_ROWS, Failures, Pairs, Terms, ValuesOf, Work, by_of, terms_of
+from tidings.match.store.point_residues import judge_points
 from tidings.model.columns.arrays import EventColumns
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Clause, Unanswered, Values
@@ -76,11 +77,20 @@ class MemtableReader:
         flags = self.columns.flags[row]
         kept = np.ones(len(row), np.bool_) if near else flags & NEAR == 0
         candidates = int(np.count_nonzero(kept))
-        for i in np.flatnonzero(kept & (flags & MORE != 0)).tolist():
+        asked = np.flatnonzero(kept & (flags & MORE != 0))
+        failed, settled = judge_points(event[asked], row[asked], events.box, lambda row: self.clause[row].residue)
+        kept[asked[failed]] = False
+        for i in asked[~(settled & (failed | self._residues_alone(row[asked])))].tolist():
             kept[i] = self.clause[row[i]].holds(self.schema, values(int(event[i])))
         found = self._in_order(event[kept], self.columns.first[row[kept]])
         self._work.add(candidates, len(found[0]))
         return found
+
+    def _residues_alone(self, row: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether nothing but residues is left to ask of a clause."""
+        distinct, place = np.unique(row, return_inverse=True)
+        clauses = [self.clause[number] for number in distinct.tolist()]
+        return np.array([not (clause.within or clause.without or clause.words) for clause in clauses], np.bool_)[place]
 
     def _in_order(self, event: NDArray[np.int32], ordinal: NDArray[np.int32]) -> Pairs:
         """Each pair once, by event and then id."""

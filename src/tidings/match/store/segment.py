@@ -39,6 +39,7 @@ from tidings.match.store.distinct_pairs import distinct
 from tidings.match.store.event_statistics import Statistics
 from tidings.match.store.hits import LONG_AGO, NEVER, NO_ROWS, NO_TEXT, Failures, Pairs, Terms, ValuesOf
 from tidings.match.store.planner import NEAR, Homes, build_homes, mapped_homes
+from tidings.match.store.point_residues import judge_points
 from tidings.match.store.sorted_ids import Names
 from tidings.match.store.subscription_rows import Rows, fields_at
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies
@@ -235,7 +236,7 @@ class Segment:
         event = np.concatenate([e for e, _ in found]) if found else NO_ROWS
         clause = np.concatenate([c for _, c in found]) if found else NO_ROWS
         if self._residue_sources:
-            event, clause = self._check_residues(event, clause, values, failures)
+            event, clause = self._check_residues((event, clause), events.box, values, failures)
         return distinct(event, self.owner(clause))
 
     def why_select(self, k: int) -> str | None:
@@ -296,11 +297,13 @@ class Segment:
             return clause
         return np.unique(self.owner(clause)) if len(clause) > 1 else self.owner(clause)
 
-    def _check_residues(
-        self, event: NDArray[np.int32], clause: NDArray[np.int32], values: ValuesOf, failures: Failures | None
-    ) -> Pairs:
+    def _check_residues(self, found: Pairs, box: NDArray[np.float64], values: ValuesOf, failures: Failures | None) -> Pairs:
+        event, clause = found
         kept = np.ones(len(event), np.bool_)
-        for i in np.flatnonzero(np.isin(clause, list(self.residues))):
+        asked = np.flatnonzero(np.isin(clause, list(self.residues)))
+        failed, settled = judge_points(event[asked], clause[asked], box, self.residues.__getitem__)
+        kept[asked[failed]] = False
+        for i in asked[~settled].tolist():
             kept[i] = self._holds(int(clause[i]), values(int(event[i])), failures)
         return event[kept], clause[kept]
 

@@ -21,7 +21,7 @@ from tidings._lazy import lazily
 from tidings.errors import TidingsError, shown
 from tidings.model.columns.arrays import MISSING_BOX, ragged_take, rows_of, sorted_rows, starts
 from tidings.model.columns.arrow_numbers import NONE, corners_of_lists, floats, from_seconds, int64, is_text, scaled
-from tidings.model.columns.tokens import tokenize_array
+from tidings.model.columns.tokens import Index, tokenize_array
 from tidings.model.columns.vocabulary import distinct_array, distinct_strings
 from tidings.model.door.single_values import (
     PLACE_FORMS,
@@ -35,6 +35,7 @@ from tidings.model.door.single_values import (
     read_words,
 )
 from tidings.model.values.limits import TEXT_LIMIT, limited
+from tidings.model.values.schema import Words
 from tidings.model.values.times import parse_time
 
 pc = lazily("pyarrow.compute")
@@ -71,6 +72,16 @@ class Tokens:
         """Ragged codes, ascending and distinct within a row; tokens whose code is negative are left out."""
         table = np.array(code(self.distinct), np.int64)
         return sorted_rows(len(self.present), rows_of(self.start), table[self.token])
+
+
+def tokens_of(present: NDArray[np.bool_], count: Index, index: Index, tokenized: tuple[Index, Index, list[str]]) -> Tokens:
+    """The tokens of rows of `count` texts, whose numbers are `index`, given those of the texts."""
+    token_start, token, distinct = tokenized
+    texts = len(token_start) - 1
+    if len(token) == texts and (token_start[1:] == np.arange(1, texts + 1)).all():
+        return Tokens(present, starts(count), token[index], distinct)
+    element_start, element = ragged_take(token_start, index)
+    return Tokens(present, element_start[starts(count)], token[element], distinct)
 
 
 class TableReader:
@@ -299,21 +310,20 @@ class TableReader:
             )
         return np.column_stack(parts)  # type: ignore[arg-type]
 
-    def words(self, name: str, tokenizer: str) -> Tokens:
+    def words(self, name: str, kind: Words) -> Tokens:
         """The tokens of a column of strings or of lists of strings."""
+        present, count, index, texts = self.texts(name)
+        return tokens_of(present, count, index, tokenize_array(texts, kind))
+
+    def texts(self, name: str) -> tuple[NDArray[np.bool_], Index, Index, pa.Array]:
+        """(present, texts a row, number of each text, the distinct texts) of a column of strings or of lists of strings."""
         column = self.column(name)
         present = self.present(name)
-        if is_text(column.type):
-            self._refuse_long(name, column.cast(pa.string()), read_text)
-            index, texts = distinct_array(column)
-            count, index = present.astype(np.int64), index[present]
-        else:
-            count, index, texts = self._lists(name, "a column of strings or lists of strings")
-        token_start, token, distinct = tokenize_array(texts, tokenizer)
-        if len(token) == len(texts) and (token_start[1:] == np.arange(1, len(texts) + 1)).all():
-            return Tokens(present, starts(count), token[index], distinct)
-        element_start, element = ragged_take(token_start, index)
-        return Tokens(present, element_start[starts(count)], token[element], distinct)
+        if not is_text(column.type):
+            return present, *self._lists(name, "a column of strings or lists of strings")
+        self._refuse_long(name, column.cast(pa.string()), read_text)
+        index, texts = distinct_array(column)
+        return present, present.astype(np.int64), index[present], texts
 
     def lists(self, name: str) -> Tokens:
         """A column of lists of strings, taken as they are."""

@@ -131,13 +131,13 @@ def read_columns(schema: Schema, reader: TableReader, key: str | None) -> ReadEv
 
 
 def _is_complete(schema: Schema, reader: TableReader, columns: ReadEvents) -> bool:
-    """Columns are not if there is a second Place or Words attribute, a shape, or a whole number that no float is."""
+    """Columns are not if there is a second Place or Words attribute, a shape, prose, or a whole number that no float is."""
     for name in (name for name in schema if name in reader):
         if isinstance(schema[name], Place):
             if name != schema.place or pa.types.is_binary(kind := reader.column(name).type) or pa.types.is_large_binary(kind):
                 return False
-        elif isinstance(schema[name], Words):
-            if name != schema.words:
+        elif isinstance(words := schema[name], Words):
+            if name != schema.words or words.prose:
                 return False
         elif isinstance(schema[name], Time | Date) and (np.abs(columns.numbers[name]) >= _EXACT).any():
             return False
@@ -160,7 +160,7 @@ def _read_attribute(schema: Schema, reader: TableReader, name: str, columns: Rea
         boxes = reader.boxes(name, attribute.plane, attribute.shapes)
         columns.place = boxes if name == schema.place else columns.place
     else:
-        words = reader.words(name, attribute.tokenizer)
+        words = reader.words(name, attribute)
         columns.words = words if name == schema.words else columns.words
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidings.errors import shown
@@ -26,8 +27,8 @@ from tidings.model.columns.arrays import (
 )
 from tidings.model.columns.arrow import TableReader, Tokens
 from tidings.model.columns.arrow_numbers import NONE
+from tidings.model.columns.asked_words import asked_sets, asked_words
 from tidings.model.values.schema import Bool, Category, Date, Number, Place, Schema, Time, Words
-from tidings.model.values.text import tokenize
 
 Mask = NDArray[np.bool_]
 Float = NDArray[np.float64]
@@ -167,16 +168,16 @@ def read_predicates(schema: Schema, reader: TableReader) -> PredicateColumns:
     if schema.words is not None:
         words = schema[schema.words]
         assert isinstance(words, Words)
-        _read_words(reader, schema.words, words.tokenizer, columns)
+        _read_words(reader, schema.words, words, columns)
     return columns
 
 
-def _read_words(reader: TableReader, name: str, tokenizer: str, columns: PredicateColumns) -> None:
+def _read_words(reader: TableReader, name: str, kind: Words, columns: PredicateColumns) -> None:
     if f"{name}.all" in reader:
-        columns.all = reader.words(f"{name}.all", tokenizer)
+        columns.all = asked_words(reader, f"{name}.all", kind)
         _refuse_empty(reader, f"{name}.all", columns.all)
     if f"{name}.any" in reader:
-        columns.any = _read_alternatives(reader, f"{name}.any", tokenizer)
+        columns.any = _read_alternatives(reader, f"{name}.any", kind)
 
 
 def _read_range(reader: TableReader, name: str, attribute: Number | Time | Date) -> tuple[Mask, Float, Float]:
@@ -204,9 +205,9 @@ def _refuse_empty(reader: TableReader, column: str, tokens: Tokens) -> None:
     )
 
 
-def _read_alternatives(reader: TableReader, column: str, tokenizer: str) -> Alternatives:
+def _read_alternatives(reader: TableReader, column: str, kind: Words) -> Alternatives:
     lists = reader.lists(column)
-    sets = [tokenize(text, tokenizer) for text in lists.distinct]
+    sets = asked_sets(reader, column, kind, pa.array(lists.distinct, pa.string()), rows_of(lists.start), lists.token)
     # Elements of the same tokens are one alternative.
     number: dict[frozenset[str], int] = {}
     table = np.array([number.setdefault(tokens, len(number)) for tokens in sets], np.int64)

@@ -15,7 +15,7 @@ topic the key stands for `id` and `deleted` marks tombstones. `arrow_schema` is 
 | `Date`     | date32                           | date64, 'YYYY-MM-DD'                                            |
 | `Place`    | struct<xmin, ymin, xmax, ymax>   | struct<x, y>, lists of 2 or 4 numbers                           |
 | with shapes | binary, WKB                     | large_binary, the same                                          |
-| `Words`    | list<string>                     | string, tokenised                                               |
+| `Words`    | list<string>, in a language texts | string, tokenised                                              |
 
 A dictionary of any of these is read as what it holds.
 """
@@ -56,6 +56,7 @@ from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
 from tidings.model.values.groups import groups_of_numbers, groups_of_texts
 from tidings.model.values.outline import geometry_of
+from tidings.model.values.prose import texts_of
 from tidings.model.values.schema import Attribute, Bool, Category, Date, Number, Place, Schema, Time, Words
 from tidings.model.values.times import DAY
 
@@ -298,7 +299,7 @@ def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_binary(kind):
         values = [None if value is None else shapely.to_wkb(geometry_of(value)) for value in values]
     elif pa.types.is_list(kind):
-        values = [None if value is None else sorted(value) for value in values]
+        values = [None if value is None else texts_of(value) for value in values]
     return pa.array(values, kind)
 
 

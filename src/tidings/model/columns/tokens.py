@@ -7,6 +7,7 @@ texts with other characters, which need Unicode's tables, go through `tokenize` 
 from __future__ import annotations
 
 import string
+from collections.abc import Sequence, Set
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from tidings._lazy import lazily
 from tidings.model.columns.arrays import starts
 from tidings.model.columns.vocabulary import distinct_strings
+from tidings.model.values.prose import analyser_of
+from tidings.model.values.schema import Words
 from tidings.model.values.text import tokenize
 
 pc = lazily("pyarrow.compute")
@@ -32,8 +35,11 @@ def _byte_map() -> NDArray[np.uint8]:
 _LOWERED = _byte_map()
 
 
-def tokenize_array(texts: pa.Array, tokenizer: str) -> tuple[Index, Index, list[str]]:
+def tokenize_array(texts: pa.Array, kind: Words) -> tuple[Index, Index, list[str]]:
     """Ragged (start, token number) by text, and the distinct tokens; a token may repeat within a text. `texts` has no nulls."""
+    tokenizer = kind.name
+    if kind.prose:
+        return numbered([analyser_of(kind).tokens(text) for text in texts.to_pylist()])
     if tokenizer == "as-is":
         return np.arange(len(texts) + 1), *distinct_strings(texts)
     texts = texts.cast(pa.string())
@@ -49,6 +55,13 @@ def tokenize_array(texts: pa.Array, tokenizer: str) -> tuple[Index, Index, list[
         order = np.argsort(text, kind="stable")
         text, token, distinct = text[order], np.concatenate([token, np.array(more, np.int64)])[order], list(known)
     return starts(np.bincount(text, minlength=len(texts))), token, distinct
+
+
+def numbered(sets: Sequence[Set[str]]) -> tuple[Index, Index, list[str]]:
+    """Ragged (start, token number) of sets of tokens, and the distinct tokens."""
+    known: dict[str, int] = {}
+    token = np.fromiter((known.setdefault(word, len(known)) for words in sets for word in words), np.int64)
+    return starts(np.array([len(words) for words in sets], np.int64)), token, list(known)
 
 
 def _ascii_tokens(texts: pa.StringArray) -> tuple[Index, Index, list[str]]:

@@ -11,7 +11,8 @@ import shapely
 
 from tidings.model.door.event import Event
 from tidings.model.values.outline import Outline, geometry_of, place_of
-from tidings.model.values.schema import Attribute, Date, Place, Schema, Time
+from tidings.model.values.prose import prose_of, texts_of
+from tidings.model.values.schema import Attribute, Date, Place, Schema, Time, Words
 from tidings.model.values.times import EPOCH
 
 
@@ -27,7 +28,11 @@ def event_from_record(schema: Schema, record: Mapping[str, Any]) -> Event:
     values = dict(record["values"])
     for name, value in values.items():
         if isinstance(value, list):
-            values[name] = tuple(value) if isinstance(schema[name], Place) else frozenset(value)
+            kind = schema[name]
+            if isinstance(kind, Words) and kind.prose:
+                values[name] = prose_of(kind, value)
+            else:
+                values[name] = tuple(value) if isinstance(kind, Place) else frozenset(value)
         elif isinstance(value, dict):
             values[name] = place_of(shapely.from_wkb(value["wkb"]))
     return Event(record["id"], values, record["time"], record["expires"], record.get("deleted", False))
@@ -50,7 +55,7 @@ def _written(attribute: Attribute, value: Any) -> Any:
         return json.loads(shapely.to_geojson(geometry_of(value)))
     if isinstance(attribute, Place):
         return list(value[:2] if value[:2] == value[2:] else value)
-    return sorted(value) if isinstance(value, frozenset) else value
+    return texts_of(value) if isinstance(value, frozenset) else value
 
 
 def _instant(microseconds: int | float) -> str:
@@ -61,5 +66,5 @@ def _plain_value(value: Any) -> Any:
     if isinstance(value, Outline):
         return {"wkb": value.wkb.hex()}
     if isinstance(value, frozenset):
-        return sorted(value)
+        return texts_of(value)
     return list(value) if isinstance(value, tuple) else value

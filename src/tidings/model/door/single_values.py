@@ -18,7 +18,8 @@ import shapely
 from tidings.errors import EventError, shown
 from tidings.model.values.limits import CONTROL, TEXT_LIMIT, has_surrogate, limited
 from tidings.model.values.outline import Box, place_of
-from tidings.model.values.schema import Attribute, Bool, Category, Date, Number, Place, Time
+from tidings.model.values.prose import Prose, analyser_of, prose_of
+from tidings.model.values.schema import Attribute, Bool, Category, Date, Number, Place, Time, Words
 from tidings.model.values.text import tokenize
 from tidings.model.values.times import parse_date, parse_time
 from tidings.model.values.vague import read_vague
@@ -42,7 +43,7 @@ def value_reader(name: str, attribute: Attribute) -> Callable[[Any], Any]:
         return lambda value: read_date(name, value)
     if isinstance(attribute, Place):
         return _place_reader(name, attribute)
-    return lambda value: read_words(name, value, attribute.tokenizer)
+    return words_reader(name, attribute)
 
 
 def _category(name: str, value: Any) -> Any:
@@ -111,6 +112,19 @@ def read_time(name: str, value: object) -> int | None:
         raise EventError(f"{name}: {error}") from None
 
 
+def words_reader(name: str, attribute: Words) -> Callable[[Any], frozenset[str]]:
+    if not attribute.prose:
+        tokenizer = attribute.name
+        return lambda value: read_words(name, value, tokenizer)
+    analyser_of(attribute)  # a tokenizer that cannot be found is said now
+    return lambda value: read_prose(name, value, attribute)
+
+
+def read_prose(name: str, value: object, attribute: Words) -> Prose:
+    texts = [read_text(name, value)] if isinstance(value, str) else read_texts(name, value)
+    return prose_of(attribute, texts)
+
+
 def read_words(name: str, value: object, tokenizer: str) -> frozenset[str]:
     if value.__class__ is list and tokenizer == "as-is":
         # All words at once: what they are joined to is a text within bounds iff each of them is one.
@@ -120,15 +134,17 @@ def read_words(name: str, value: object, tokenizer: str) -> frozenset[str]:
             joined = ""
         if joined.isascii() and 0 < len(joined) <= TEXT_LIMIT:
             return frozenset(value)
-    if isinstance(value, str):
-        return tokenize(read_text(name, value), tokenizer)
+    return tokenize(read_text(name, value) if isinstance(value, str) else read_texts(name, value), tokenizer)
+
+
+def read_texts(name: str, value: object) -> list[str]:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, list | tuple | set | frozenset) or not all(isinstance(word, str) for word in value):
         raise EventError(f"{name} is {shown(value)}: a string or a list of strings is accepted")
     if sum(map(len, value)) > TEXT_LIMIT and limited():
         raise EventError(f"{name} has words of {sum(map(len, value))} characters: at most {TEXT_LIMIT} are accepted")
-    return tokenize([read_text(name, word) for word in value], tokenizer)
+    return [read_text(name, word) for word in (sorted(value) if isinstance(value, set | frozenset) else value)]
 
 
 _OBJECT_FORMS = (("x", "y"), ("xmin", "ymin", "xmax", "ymax"))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.errors import EventError, FilterError, NeverMatchesWarning, SubscriptionError, shown
+from tidings.errors import DroppedWarning, EventError, FilterError, NeverMatchesWarning, SubscriptionError, shown
 from tidings.model.door.by import by_text, read_by
 from tidings.model.door.event import parse_json
 from tidings.model.door.single_values import read_id, read_name, read_number, read_time
@@ -234,6 +234,7 @@ def _from_record(schema: Schema, record: Mapping[str, Any]) -> Subscription:
     if clauses is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NeverMatchesWarning)
+            warnings.simplefilter("ignore", DroppedWarning)
             source, compiled = _read_filter(schema, source)
     else:
         compiled = tuple(clause_from_record(schema, clause) for clause in clauses)

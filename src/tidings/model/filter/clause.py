@@ -11,11 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tidings.model.values.schema import Schema
 from tidings.model.values.vague import meets, without_ranges
 
 Box = tuple[float, float, float, float]
 Values = Mapping[str, Any]
+PointTest = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.bool_]]
 """An event's attributes in the forms that `schema` lists; a missing attribute has no key."""
 PREVIOUS = "PREV("
 """`PREV(price)` is the key of an object's price before its last update."""
@@ -32,13 +36,15 @@ class Residue:
     """A predicate that no index serves. `source` is its CQL2 JSON, `test` its compiled form, `attributes` what it reads.
 
     `test` never raises: None, which is as good as False, says that the predicate has no finite answer, so that whoever asks can
-    count it. `price` is what a test may cost, about the values that it looks at.
+    count it. `price` is what a test may cost, about the values that it looks at. `points` is the same test of many events at once
+    whose place, the schema's first, is a point; None if the predicate asks for anything else.
     """
 
     source: str
     attributes: frozenset[str]
     test: Callable[[Values], bool | None] = field(compare=False, repr=False)
     price: int = field(default=1, compare=False, repr=False)
+    points: PointTest | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

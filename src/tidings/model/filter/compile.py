@@ -24,6 +24,7 @@ from tidings.errors import FilterError, NeverMatchesWarning, UnknownAttributeErr
 from tidings.model.filter import spatial, temporal
 from tidings.model.filter.clause import Clause, Residue, above, below
 from tidings.model.filter.conjunction import plain_filter, plain_part
+from tidings.model.filter.elements import read_elements, warn_of_dropped
 from tidings.model.filter.geodesy import DWITHIN, read_circle, within
 from tidings.model.filter.hints import unknown_attribute
 from tidings.model.filter.normal_form import EVERYTHING, TooManyClauses, conjoin_all, disjoin_all
@@ -39,11 +40,11 @@ from tidings.model.filter.residue import (
     predicate,
     property_name,
     read_place,
-    read_words,
     residue_of,
 )
 from tidings.model.filter.syntax import Node, parse_filter
 from tidings.model.values.limits import limited
+from tidings.model.values.prose import Element
 from tidings.model.values.schema import Bool, Date, Place, Schema, Time, Words
 
 __all__ = ["compile_filter", "compile_residue"]
@@ -232,16 +233,28 @@ class _Compiler:
         name, other = attribute_of(self.schema, op, left, Words), right
         if name is None:
             name, other, op = attribute_of(self.schema, op, right, Words), left, ARRAY_INVERSE[op]
-        if name is None or name != self.schema.words or isinstance(other, dict) or negated:
+        if name is None or isinstance(other, dict):
+            return self._residue(node, negated)
+        elements = read_elements(self.schema, op, name, other)
+        warn_of_dropped(self.schema, name, other)
+        if name != self.schema.words or negated:
             return self._residue(node, negated)
         if op == "a_contains":
-            tokens = frozenset[str]().union(*read_words(self.schema, op, name, other))
-            return [Clause(words=tokens) if tokens else Clause(present=frozenset((name,)))]
-        if op == "a_overlaps":
-            elements = read_words(self.schema, op, name, other)
-            if len(elements) <= (self.limit if self.split else 1):
-                return [Clause(words=tokens) for tokens in dict.fromkeys(elements)]
+            residue = () if all(element.exact for element in elements) else (residue_of(self.schema, node, False),)
+            tokens = frozenset[str]().union(*(element.words for element in elements))
+            return [Clause(words=tokens, residue=residue) if tokens else Clause(present=frozenset((name,)))]
+        if op == "a_overlaps" and len(elements) <= (self.limit if self.split else 1):
+            texts = other if isinstance(other, list) else [other]
+            distinct = {(element.words, element.phrases): (element, text) for element, text in zip(elements, texts, strict=True)}
+            return [self._element(name, *pair) for pair in distinct.values()]
         return self._residue(node, negated)
+
+    def _element(self, name: str, element: Element, text: str) -> Clause:
+        """One of the texts that A_OVERLAPS names."""
+        if element.exact:
+            return Clause(words=element.words)
+        node = {"op": "a_contains", "args": [{"property": name}, [text]]}
+        return Clause(words=element.words, residue=(residue_of(self.schema, node, False),))
 
     def _place(self, op: str, node: Node, negated: bool) -> list[Clause]:
         left, right = arguments(node, 2)

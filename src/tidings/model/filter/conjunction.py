@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidings.model.filter.clause import Box, Clause, above, below
-from tidings.model.filter.residue import read_words
+from tidings.model.filter.elements import read_elements
 from tidings.model.filter.spatial import read_box
 from tidings.model.filter.syntax import Node
 from tidings.model.values.limits import has_surrogate
@@ -64,7 +64,11 @@ def plain_part(schema: Schema, leaves: Sequence[Node]) -> tuple[list[Clause], li
         elif kind is Place and box is None and (found := _box(schema, name, op, args)) is not None:
             box = found
         elif op == "a_contains" and name == schema.words and len(args) == 2 and _strings(args[1]):
-            words = words.union(*read_words(schema, op, name, args[1]))
+            elements = read_elements(schema, op, name, args[1])
+            if any(element.dropped or not element.exact for element in elements):
+                others.append(leaf)
+            else:
+                words = words.union(*[element.words for element in elements])
         else:
             others.append(leaf)
     clause = Clause(ranges, within, {}, NOTHING, NOTHING, box, words)

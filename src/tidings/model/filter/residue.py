@@ -12,15 +12,18 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tidings.errors import FilterError, shown
 from tidings.model.filter import spatial, temporal
-from tidings.model.filter.clause import Residue, Values
+from tidings.model.filter.clause import PointTest, Residue, Values
+from tidings.model.filter.elements import asked_words, read_elements, test_of, words_alone
 from tidings.model.filter.geodesy import DWITHIN, circle_of, circle_residue, distance_of, read_circle
 from tidings.model.filter.like import like_matcher, like_price
 from tidings.model.filter.operands import NUMBER, TEXT, TIME, TRUTH, Operand, attribute_type, comparable, operand
 from tidings.model.filter.syntax import Node
 from tidings.model.values.schema import Date, Place, Schema, Time, Words
-from tidings.model.values.text import tokenize
 
 Truth = Callable[[Values], bool]
 Predicate = tuple[frozenset[str], Truth]
@@ -64,7 +67,27 @@ def residue_of(schema: Schema, node: Node, negated: bool) -> Residue:
         except ArithmeticError:
             return None
 
-    return Residue(source, attributes, test, price)
+    return Residue(source, attributes, test, price, _point_test(schema, node, negated))
+
+
+def _point_test(schema: Schema, node: Node, negated: bool) -> PointTest | None:
+    """The test of many points at once, of a predicate on the schema's first Place and a constant; it is made when it is needed."""
+    if node["op"] not in spatial.INVERSE:
+        return None
+    (left, right), op = node["args"], node["op"]
+    if isinstance(right, dict) and "property" in right:
+        left, right, op = right, left, spatial.INVERSE[op]
+    if left != {"property": schema.place} or "property" in right:
+        return None
+    made: list[PointTest] = []
+
+    def points(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+        if not made:
+            made.append(read_place(schema, schema.place or "", right).related_points(op))
+        held = made[0](x, y)
+        return ~held if negated else held
+
+    return points
 
 
 def predicate(schema: Schema, node: Node) -> Predicate:
@@ -172,17 +195,29 @@ def attribute_of(schema: Schema, op: str, node: Node, kind: type, other: type | 
 def _words(schema: Schema, op: str, left: Node, right: Node) -> Predicate:
     first, second = attribute_of(schema, op, left, Words), attribute_of(schema, op, right, Words)
     if first is not None and second is not None:
-        between = _SETS[op]
-        return frozenset((first, second)), lambda values: between(values[first], values[second])
+        return _two_words(schema, op, first, second)
     if first is None:
         if second is None:
             raise FilterError(f"operator {op!r} needs a Words attribute on one side")
         first, right, op = second, left, ARRAY_INVERSE[op]
-    elements = read_words(schema, op, first, right)
+    kind, name = schema[first], first
+    assert isinstance(kind, Words)
+    elements = read_elements(schema, op, name, right)
+    tests = [test_of(kind, element) for element in elements]
     if op == "a_overlaps":
-        return frozenset((first,)), lambda values: any(element <= values[first] for element in elements)
-    tokens, judge = frozenset[str]().union(*elements), _SETS[op]
-    return frozenset((first,)), lambda values: judge(values[first], tokens)
+        return frozenset((name,)), lambda values: any(test(values[name]) for test in tests)
+    if op == "a_contains":
+        return frozenset((name,)), lambda values: all(test(values[name]) for test in tests)
+    tokens, judge = asked_words(op, kind, elements), _SETS[op]
+    return frozenset((name,)), lambda values: judge(words_alone(kind, values[name]), tokens)
+
+
+def _two_words(schema: Schema, op: str, first: str, second: str) -> Predicate:
+    one, other = schema[first], schema[second]
+    assert isinstance(one, Words)
+    assert isinstance(other, Words)
+    between = _SETS[op]
+    return frozenset((first, second)), lambda values: between(words_alone(one, values[first]), words_alone(other, values[second]))
 
 
 _SETS: dict[str, Callable[[frozenset[str], frozenset[str]], bool]] = {
@@ -191,22 +226,6 @@ _SETS: dict[str, Callable[[frozenset[str], frozenset[str]], bool]] = {
     "a_equals": operator.eq,
     "a_overlaps": lambda a, b: not a.isdisjoint(b),
 }
-
-
-def read_words(schema: Schema, op: str, name: str, node: Node) -> list[frozenset[str]]:
-    """The tokens of each element of a list of words."""
-    kind = schema[name]
-    assert isinstance(kind, Words)
-    elements = node if isinstance(node, list) else [node]
-    result = []
-    for element in elements:
-        if not isinstance(element, str):
-            raise FilterError(f"operator {op!r}: attribute {name!r} takes strings, not {shown(element)}")
-        tokens = tokenize(element, kind.tokenizer)
-        if not tokens:
-            raise FilterError(f"operator {op!r}: {element!r} holds no word")
-        result.append(tokens)
-    return result
 
 
 def _places(schema: Schema, op: str, left: Node, right: Node) -> Predicate:

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import shapely
+from numpy.typing import NDArray
 
 from tidings.errors import FilterError
-from tidings.model.filter.clause import Box, touches
+from tidings.model.filter.clause import Box, PointTest, touches
 from tidings.model.values.outline import Outline, geometry_of
 from tidings.model.values.schema import Place
 
@@ -44,8 +46,7 @@ class Region:
 
     def related(self, op: str) -> Callable[[Box], bool]:
         """Whether `op(place, region)` holds, as a function of the place's box."""
-        geometry = shapely.union_all([geometry_of(box) for box in self.boxes]) if self.geometry is None else self.geometry
-        shapely.prepare(geometry)
+        geometry = self._whole()
         judge = getattr(geometry, INVERSE[op].removeprefix("s_"))
         if op in ("s_intersects", "s_disjoint") and self.exact:
             boxes, wanted = self.boxes, op == "s_intersects"
@@ -55,6 +56,30 @@ class Region:
                 else any(touches(box, place) for box in boxes) is wanted
             )
         return lambda place: bool(judge(geometry_of(place)))
+
+    def related_points(self, op: str) -> PointTest:
+        """`related` of many points at once."""
+        if op in ("s_intersects", "s_disjoint") and self.exact:
+            edges, wanted = np.array(self.boxes)[:, :, None], op == "s_intersects"
+            return lambda x, y: _touched(edges, x, y) == wanted
+        geometry = self._whole()
+        if op in ("s_intersects", "s_disjoint"):
+            wanted = op == "s_intersects"
+            return lambda x, y: shapely.intersects_xy(geometry, x, y) == wanted
+        judge = getattr(shapely, INVERSE[op].removeprefix("s_"))
+        return lambda x, y: judge(geometry, shapely.points(x, y))
+
+    def _whole(self) -> Any:
+        geometry = shapely.union_all([geometry_of(box) for box in self.boxes]) if self.geometry is None else self.geometry
+        shapely.prepare(geometry)
+        return geometry
+
+
+def _touched(edges: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each point lies in one of the boxes, of which edges[box, side, 0] are the sides."""
+    inside = (edges[:, 0] <= x) & (x <= edges[:, 2]) & (edges[:, 1] <= y) & (y <= edges[:, 3])
+    touched: NDArray[np.bool_] = np.logical_or.reduce(inside, axis=0)
+    return touched
 
 
 def relation(op: str) -> Callable[[Box, Box], bool]:

@@ -11,7 +11,8 @@ Inside tidings every value has one form, made once at the door:
 | `Date`     | int, the first microsecond of the day, UTC                   |
 | `Place`    | (xmin, ymin, xmax, ymax), floats; a point has equal corners. |
 |            | With `shapes`, an `Outline`: that box, and the geometry      |
-| `Words`    | frozenset of tokens                                          |
+| `Words`    | frozenset of tokens; in a language a `Prose`: all by which   |
+|            | its texts are found, and these texts                         |
 
 A `Number`'s domain is a hint for the indexes: a value outside it is still an ordinary value and is found.
 The first `Place` and the first `Words` attribute are the ones that indexes serve; predicates on further ones are checked
@@ -20,15 +21,20 @@ last, as residue.
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
+from tidings._lazy import lazily
 from tidings.errors import SchemaError, shown
+
+Stemmer = lazily("Stemmer")
 
 _LARGEST = 10**308
 """Whole numbers from here on may be more than a float64 holds."""
@@ -85,15 +91,93 @@ class Place:
                 raise SchemaError(f"Place({name}={shown(getattr(self, name))}): {name} is true or false")
 
 
+Tokenizer = Callable[[str], Iterable[str]]
+ANY_LANGUAGE = "any"
+_PLAIN, _AS_IS = "plain", "as-is"
+_NAMED = re.compile(r"[\w.]+:[\w.]+")
+_TOKENIZERS = "a tokenizer is 'plain', 'as-is', a function, or the name of one as 'module:function'"
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A set of tokens. `plain` makes them from text (NFKC, casefold, split at non-word characters), `as-is` takes them as given."""
+    """Words of a text. `plain` makes a set of tokens (NFKC, casefold, split at non-word characters), `as-is` takes them as given.
 
-    tokenizer: str = "plain"
+    With a `language`, words are compared by their stems and without accents, several in one quotation are a phrase, and `merg*`
+    asks for what begins so; "any" does the same without stems. The characters of `keep` count as letters: `Words(keep="+#@")`
+    knows C++, #tag and @name. `model/values/prose.py` tells all of it.
+
+    A function from a text to its words may be the tokenizer. The schema keeps its name, `module:function`, so that whoever opens
+    the topic, here or on Spark, imports the same.
+
+    >>> Words(language="english").prose, Words(tokenizer=str.split).tokenizer
+    (True, 'builtins:str.split')
+    """
+
+    tokenizer: str | Tokenizer = _PLAIN
+    language: str | None = None
+    keep: str = ""
 
     def __post_init__(self) -> None:
-        if self.tokenizer not in ("plain", "as-is"):
-            raise SchemaError(f"Words(tokenizer={shown(self.tokenizer)}): a tokenizer is 'plain' or 'as-is'")
+        if callable(self.tokenizer):
+            object.__setattr__(self, "tokenizer", _name_of(self.tokenizer))
+        elif not isinstance(self.tokenizer, str) or (self.callable and not _NAMED.fullmatch(self.tokenizer)):
+            raise SchemaError(f"Words(tokenizer={shown(self.tokenizer)}): {_TOKENIZERS}")
+        if self.tokenizer != _PLAIN and (self.language is not None or self.keep != ""):
+            raise SchemaError(f"Words(tokenizer={shown(self.tokenizer)}): language and keep go with the tokenizer 'plain' alone")
+        if self.language is not None and self.language not in (known := languages()):
+            raise SchemaError(f"Words(language={shown(self.language)}): a language is one of {', '.join(known)}")
+        if not isinstance(self.keep, str) or any(c.isalnum() or c.isspace() or c in "_*" for c in self.keep):
+            raise SchemaError(
+                f"Words(keep={shown(self.keep)}): characters that are no letters, digits, spaces, _ or * are accepted"
+            )
+
+    @property
+    def name(self) -> str:
+        """The tokenizer's."""
+        assert isinstance(self.tokenizer, str)
+        return self.tokenizer
+
+    @property
+    def callable(self) -> bool:
+        return self.tokenizer not in (_PLAIN, _AS_IS)
+
+    @property
+    def prose(self) -> bool:
+        """Whether the order of words counts (`prose.py`); if not, they are a set (`text.py`)."""
+        return self.language is not None or self.keep != "" or self.callable
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """Those that `Words` knows."""
+    return (ANY_LANGUAGE, *Stemmer.algorithms())
+
+
+@cache
+def tokenizer_named(name: str) -> Tokenizer:
+    """The function of that name, `module:function`. It is imported when it is first needed: to read a schema runs nothing."""
+    told = f"Words(tokenizer={shown(name)}): {_TOKENIZERS}"
+    module, path = name.split(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SchemaError(f"{told} ({error})") from None
+    if not callable(found):
+        raise SchemaError(told)
+    called: Tokenizer = found
+    return called
+
+
+def _name_of(tokenizer: Tokenizer) -> str:
+    """By which it is found again, in another process too."""
+    module = getattr(tokenizer, "__module__", None) or getattr(getattr(tokenizer, "__objclass__", None), "__module__", None)
+    path = getattr(tokenizer, "__qualname__", None)
+    name = f"{module}:{path}"
+    if module in (None, "__main__") or path is None or "<" in path or tokenizer_named(name) is not tokenizer:
+        raise SchemaError(f"Words(tokenizer={shown(tokenizer)}): a function of a module is accepted, which others find by its name")
+    return name
 
 
 Attribute = Number | Category | Bool | Time | Date | Place | Words

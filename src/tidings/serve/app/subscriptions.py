@@ -10,9 +10,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tidings.errors import NeverMatchesWarning, shown
+from tidings.errors import DroppedWarning, NeverMatchesWarning, RankingWarning, shown
 from tidings.match.answers.results import Notification
 from tidings.model.door.subscription import Subscription, known_id
+from tidings.model.filter.elements import dropped_of
+from tidings.model.filter.syntax import parse_filter
 from tidings.serve.access.callers import ADMIN, OWNER, READ, Caller
 from tidings.serve.app.addresses import SUBSCRIPTION as ADDRESS
 from tidings.serve.app.answers import JSON, json_answer, match_json, notification_json, rows_answer
@@ -62,9 +64,10 @@ ANSWER: dict[str, Any] = {
 
 
 def quietly(call: Callable[[], Result]) -> Result:
-    """A filter that never matches is said in the answer, not on the service's own terminal."""
+    """What is accepted and has no effect is said in the answer, not on the service's own terminal."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NeverMatchesWarning)
+        for category in (NeverMatchesWarning, DroppedWarning, RankingWarning):
+            warnings.simplefilter("ignore", category)
         return call()
 
 
@@ -117,7 +120,9 @@ def warnings_of(hosted: HostedTopic, id: str) -> list[str]:
     """Of one that was just set; its owner is noted as it was read."""
     made = hosted.subscription(id)
     hosted.owners.set(made.id, made.owner)
-    return [] if made.clauses else [NEVER_MATCHES]
+    schema = hosted.topic.schema
+    said = [] if made.filter is None or schema.words is None else [*dropped_of(schema, parse_filter(made.filter))]
+    return [*([] if made.clauses else [NEVER_MATCHES]), *said]
 
 
 def changed(id: str, notes: list[Notification], warned: list[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_from_record
 from tidings.model.door.subscription import Subscription, to_record
 from tidings.model.values.outline import Outline
+from tidings.model.values.prose import texts_of
 from tidings.model.values.schema import Attribute, Date, Place, Schema, Time
 
 
@@ -37,7 +38,7 @@ def value_json(attribute: Attribute, value: Any) -> Any:
         return instant(value).date().isoformat()
     if isinstance(attribute, Place):
         return place_json(value)
-    return sorted(value) if isinstance(value, frozenset) else value
+    return texts_of(value) if isinstance(value, frozenset) else value
 
 
 def place_json(place: Any) -> Any:
