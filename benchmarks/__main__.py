@@ -17,6 +17,7 @@ NAMES = (
     "topkw",
     "window_kinds",
     "undo",
+    "everyday",
     "range_topk",
     "range_topk_boards",
     "spark",

@@ -200,8 +200,12 @@ def test_what_has_no_effect_is_said(key, ranking, sentence) -> None:
     topic.subscribe("b", "price < 5", time=0)
     with pytest.warns(td.errors.RankingWarning, match=f"^{sentence}".replace("'a'", "'b'")):
         topic.update("b", **ranking, time=0)
+    rows = pa.table({"id": ["z", "a"], **{name: pa.array([None, value]) for name, value in ranking.items()}})
+    with pytest.warns(td.errors.RankingWarning, match=f"^{sentence}"):
+        topic.subscribe_many(rows, time=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        topic.subscribe_many(pa.table({"id": ["d"], "k": [1], "by": ["-price"]}), time=0)
         topic.subscribe("c", "price < 5", k=1, by="-price", time=0)
         topic.update("b", owner="u", time=0)
 

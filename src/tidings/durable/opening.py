@@ -13,6 +13,7 @@ folder with `mode="r"` and see it as it was when they opened it. docs/durability
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import warnings
 from collections.abc import Mapping
@@ -56,6 +57,9 @@ READER_TRIES = 4
 """A writer may replace a manifest and its files while a reader is about to map them; the reader then looks again."""
 
 
+log = logging.getLogger("tidings")
+
+
 def open_topic(
     path: str | os.PathLike[str],
     name: str | None = None,
@@ -94,6 +98,7 @@ def open_topic(
             keep_settings(registry, retention, outbox_limit)
         topic = DurableTopic(folder, registry, lock, name, schema, key)
         undo.pop_all()
+    log.info("topic %r opened in %s, mode %r: %d subscriptions", name, folder, mode, len(topic))
     return topic
 
 

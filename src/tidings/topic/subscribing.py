@@ -104,6 +104,20 @@ def begins_at_once(rows: Rows) -> NDArray[np.bool_]:
     return begins
 
 
+def warn_of_first(schema: Schema, batch: SubscriptionBatch, key: str | None) -> None:
+    """The same warning for a table: of the first row that deserves it."""
+    given = batch.ranking.columns
+    idle = np.zeros(len(batch), np.bool_)
+    for name in ("window", "by", "per") if key is None else ():
+        idle |= given[name].is_valid().to_numpy(zero_copy_only=False) if name in given else False
+    for name in ("k", "digest", "cooldown") if key is None else ():
+        idle &= given[name].is_null().to_numpy(zero_copy_only=False) if name in given else True
+    if key is not None and "window" in given:
+        idle = np.array(["event" in (window or "") for window in given["window"].to_pylist()], np.bool_)
+    if idle.any():
+        must_fit(schema, subscription_at(batch, int(np.argmax(idle))), key)
+
+
 class Subscribing(Changing):
     def subscribe(
         self,
@@ -195,6 +209,7 @@ class Subscribing(Changing):
         with self._writing:
             batch = subscriptions_from_arrow(self.schema, self.vocabularies, table, on_error=on_error)
             all_must_fit(self.schema, batch, self.key)
+            warn_of_first(self.schema, batch, self.key)
             rows = rows_of_batch(batch, now)
             replaced = self.store.existing(rows.ids())
             seq = self.store.next_seq
