@@ -49,7 +49,7 @@ def _warn_of_dropped(name: str, kind: Words, texts: pa.Array) -> None:
         return
     some = pc.match_substring_regex(texts, _MAY_DROP) if not kind.callable else pc.is_valid(texts)
     told = [(text, element_of(kind, text)) for text in texts.filter(some).to_pylist()]
-    told = [(text, element) for text, element in told if element.dropped]
+    told = [(text, element) for text, element in told if element.dropped and element.words]
     if told:
         more = f", and so in {len(told) - 1} more" if len(told) > 1 else ""
         warnings.warn(f"{dropped(name, kind, *told[0])}{more}", DroppedWarning, stacklevel=2)

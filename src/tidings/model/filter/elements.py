@@ -18,7 +18,8 @@ from tidings.model.values.text import tokenize
 
 ELEMENTS = 4096
 """Texts whose elements are remembered."""
-_DROPPED = re.compile(r"[^\w\s]+")
+_DROPPED = re.compile(r"(?<!\S)[^\w\s]+|[^\w\s]++(?!\w)|\*+")
+"""What joins two words (wi-fi) only parts them."""
 _KEPT = frozenset("+#@&$%")
 
 
@@ -90,7 +91,7 @@ def warn_of_dropped(schema: Schema, name: str, node: Node) -> None:
     assert isinstance(kind, Words)
     for text in node if isinstance(node, list) else [node]:
         element = element_of(kind, text)
-        if element.dropped:
+        if element.dropped and element.words:
             warnings.warn(dropped(name, kind, text, element), DroppedWarning, stacklevel=2)
 
 

@@ -145,7 +145,9 @@ class Analyser:
         phrases: list[list[Wanted]] = [[]]
         rest, last = [], 0
         for word, start, end in self._spans(text):
-            rest.append(text[last:start])
+            between = text[last:start]
+            if not last or any(map(str.isspace, between)):  # what joins two words only parts them
+                rest.append(between)
             last = end
             if word is GAP:
                 phrases.append([])

@@ -127,9 +127,7 @@ class Words:
         if self.language is not None and self.language not in (known := languages()):
             raise SchemaError(f"Words(language={shown(self.language)}): a language is one of {', '.join(known)}")
         if not isinstance(self.keep, str) or any(c.isalnum() or c.isspace() or c in "_*" for c in self.keep):
-            raise SchemaError(
-                f"Words(keep={shown(self.keep)}): characters that are no letters, digits, spaces, _ or * are accepted"
-            )
+            raise SchemaError(f"Words(keep={shown(self.keep)}): characters but letters, digits, spaces, _ and * are accepted")
 
     @property
     def name(self) -> str:
