@@ -190,7 +190,11 @@ def test_what_a_thing_is_stands_in_its_repr() -> None:
     [
         (None, {"window": "1 day"}, "subscription 'a' has a window and no k: every match is told, as without a window"),
         (None, {"by": "-price"}, "subscription 'a' has a by and no k: every match is told, and none is ranked"),
-        ("brand", {"k": 3, "window": "1 day"}, "subscription 'a' has a window, which a keyed topic does not ask"),
+        (
+            "brand",
+            {"k": 3, "window": "5 events"},
+            "subscription 'a' has a window of so many events, which a keyed topic does not ask",
+        ),
     ],
 )
 def test_what_has_no_effect_is_said(key, ranking, sentence) -> None:
