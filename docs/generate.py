@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs import generate_architecture, generate_evidence, generate_filters, generate_navigation
+from docs import generate_architecture, generate_evidence, generate_filters, generate_navigation, generate_scale
 from docs.figures import drawn
 
 if __name__ == "__main__":
@@ -11,3 +11,4 @@ if __name__ == "__main__":
     generate_navigation.main()
     drawn.main()
     generate_evidence.main()
+    generate_scale.main()

@@ -216,6 +216,13 @@ def fuzz(seed: int, inputs: int = 20_000, rounds: int = 4) -> Counts:
         return inputs_by_the_million.fuzz(seed, folder, inputs, rounds)
 
 
+def pipeline(seed: int) -> Counts:
+    """On a cluster, with Kafka and an S3 server."""
+    from tests.soak.pipeline import pipeline as run
+
+    return run(seed)
+
+
 KINDS: dict[str, tuple[Callable[[int], Counts], float]] = {
     "kills": (kills, 12),
     "service": (service, 12),
@@ -227,5 +234,6 @@ KINDS: dict[str, tuple[Callable[[int], Counts], float]] = {
     "churn": (churn, 2),
     "disk full": (full_disk, 1),
     "forks": (forks, 1),
+    "pipeline": (pipeline, 12),
 }
 """Each with its share of the time."""

@@ -28,6 +28,10 @@ damaged: SQLite takes what follows a damaged frame for never written. Of the ser
 receiver and clients are killed while publishers post, subscriptions come and go, and sinks, a stream and a consumer hear; every
 acknowledged event is told to everyone concerned, nothing to anybody else, in order for each subscription, and what comes again
 has the id that it had.
+
+The kind `pipeline` is Kafka to `match` to `notify` to Parquet on a standalone Spark cluster, with its topic on an S3 server.
+Workers, drivers, Kafka and the server are killed, between micro-batches and in the middle of them, and started again; in the end
+the sink has every notification of the embedded engine, and none twice.
 """
 
 

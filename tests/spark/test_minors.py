@@ -1,6 +1,7 @@
 """The minors of PySpark that are supported beside the locked one: `match` and `notify` give the embedded engine's answers there.
 
-Each has an environment in build/, of its PySpark and, for all else, this one. It runs tests of `transforms` as they are.
+Each has an environment in build/, of its PySpark and, for all else, this one. It runs tests of `transforms` as they are, all minors
+at the same time.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,13 +41,24 @@ def environment_of(version: str) -> Path:
     return python
 
 
-@pytest.mark.parametrize("version", MINORS)
-def test_match_and_notify_equal_the_embedded_engine(version):
+def run_tests(version: str) -> subprocess.CompletedProcess[str]:
     python = environment_of(version)
     environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
     which = subprocess.run([python, "-c", "import pyspark; print(pyspark.__version__)"], capture_output=True, text=True, check=True)
     assert which.stdout.strip() == version
     chosen = [f"tests/spark/transforms/{test}" for test in TESTS]
     command = [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *chosen]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    with ThreadPoolExecutor(len(MINORS)) as pool:
+        yield {version: pool.submit(run_tests, version) for version in MINORS}
+
+
+@pytest.mark.parametrize("version", MINORS)
+def test_match_and_notify_equal_the_embedded_engine(runs: dict[str, Future[subprocess.CompletedProcess[str]]], version):
+    done = runs[version].result()
     assert done.returncode == 0, done.stdout[-4000:]
+    assert f"{len(TESTS)} passed" in done.stdout

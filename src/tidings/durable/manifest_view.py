@@ -26,6 +26,7 @@ from tidings.match.store.subscription_rows import RANKING
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch, events_from_arrow
 from tidings.model.values.schema import Schema
+from tidings.topic.ranked_matches import Relevances
 
 pc = lazily("pyarrow.compute")
 
@@ -55,6 +56,7 @@ class View:
             )
             for file, live in manifest.segments
         }
+        self.relevances: Relevances = Relevances(self.schema) if known is None else known.relevances
         self.reader = reader_of(self.schema, self.vocabularies, Snapshot(tuple(self.files.values()), manifest.seq))
 
     @classmethod

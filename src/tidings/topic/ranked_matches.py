@@ -11,7 +11,7 @@ Relevance is computed once for each distinct `by` and event of the batch, over t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tidings.match.store.hits import NEVER, NO_ROWS, NO_TEXT, Failures, Found, Hits, Source
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.segment import Segment
+from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Schema
 from tidings.rank.relevance import ColumnRelevance, Relevance, column_relevance, relevance_of
 from tidings.topic.publications import Publications
@@ -63,8 +64,7 @@ class RankedMatches:
         """`begun` hears of each window that begins and has an end."""
         self.failures = Failures() if failures is None else failures
         self._begun = begun
-        self._schema = schema
-        self._compiled: dict[str, tuple[Relevance, ColumnRelevance | None]] = {}
+        self._relevances = Relevances(schema)
         self._slots: WeakKeyDictionary[Segment, NDArray[np.int32]] = WeakKeyDictionary()
 
     def forget_slots(self) -> None:
@@ -75,11 +75,11 @@ class RankedMatches:
         """The lists that each event concerns; windows begin that have not yet."""
         if not hits:
             return Concerned(np.zeros(len(events) + 1, np.int64), NO_ROWS, np.empty(0))
-        batch = None if len(events) == 1 else _Batch(self, events)
+        batch = None if len(events) == 1 else self._relevances.of_batch(events)
         parts = []
         for found in hits:
             slot = self._slots_of(windows, found.source, found.ordinal)
-            relevance = self._of_one(found, events) if batch is None else batch.relevances(found)
+            relevance = self._of_one(found, events) if batch is None else batch.of(found)
             finite = np.isfinite(relevance)
             if not finite.all():
                 self.failures.update(found.source.names(found.ordinal[~finite]))
@@ -95,7 +95,7 @@ class RankedMatches:
         return Concerned(start, slot, relevance, grouped(windows, events, event, slot))
 
     def _of_one(self, found: Found, events: Publications) -> Floats:
-        """As `_Batch.relevances`, where there is one event and columns do not pay."""
+        """As `BatchRelevances.of`, where there is one event and columns do not pay."""
         by = found.source.by(found.ordinal)
         if by is None:
             return found.score
@@ -103,18 +103,11 @@ class RankedMatches:
         values, at, known, numbers = events.values(0), int(events.at[0]), dict[int, float](), code.tolist()
         for number in set(numbers):
             if number != NO_TEXT:
-                value = self.compiled(text(number))[0](values, at)
+                value = self._relevances.of_text(text(number))[0](values, at)
                 known[number] = np.nan if value is None else value
         if len(known) == 1 and NO_TEXT not in numbers:
             return np.full(len(numbers), known[numbers[0]])
         return np.array([known.get(number, own) for number, own in zip(numbers, found.score.tolist(), strict=True)])
-
-    def compiled(self, text: str) -> tuple[Relevance, ColumnRelevance | None]:
-        if text not in self._compiled:
-            if len(self._compiled) >= REMEMBERED:
-                self._compiled.clear()
-            self._compiled[text] = relevance_of(self._schema, text), column_relevance(self._schema, text)
-        return self._compiled[text]
 
     def _slots_of(self, windows: Windows, source: Source, ordinal: NDArray[np.int32]) -> NDArray[np.int32]:
         if not isinstance(source, LiveSegment):
@@ -158,15 +151,43 @@ def looked_up(
     return np.array([windows.slot(name) for name in names], np.int32)
 
 
-class _Batch:
+class Relevances:
+    """Compiled relevances, each by its text."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._compiled: dict[str, tuple[Relevance, ColumnRelevance | None]] = {}
+
+    def of_text(self, text: str) -> tuple[Relevance, ColumnRelevance | None]:
+        if text not in self._compiled:
+            if len(self._compiled) >= REMEMBERED:
+                self._compiled.clear()
+            self._compiled[text] = relevance_of(self._schema, text), column_relevance(self._schema, text)
+        return self._compiled[text]
+
+    def of_batch(self, events: Judged) -> BatchRelevances:
+        return BatchRelevances(self, events)
+
+
+class Judged(Protocol):
+    """Events whose relevance is asked for; `at` is when each is published."""
+
+    at: NDArray[np.int64]
+
+    def column(self, name: str) -> Floats: ...
+
+    def values(self, row: int) -> Values: ...
+
+
+class BatchRelevances:
     """The relevances of one batch of events."""
 
-    def __init__(self, owner: RankedMatches, events: Publications) -> None:
-        self._owner = owner
+    def __init__(self, compiled: Relevances, events: Judged) -> None:
+        self._compiled = compiled
         self._events = events
         self._columns: dict[str, Floats] = {}
 
-    def relevances(self, found: Found) -> Floats:
+    def of(self, found: Found) -> Floats:
         """By each subscription's `by`, else the score; NaN for none."""
         by = found.source.by(found.ordinal)
         if by is None:
@@ -182,7 +203,7 @@ class _Batch:
         return relevance
 
     def _of_text(self, text: Callable[[int], str], number: int, rows: NDArray[np.int32]) -> Floats:
-        one, column = self._owner.compiled(text(number))
+        one, column = self._compiled.of_text(text(number))
         if column is None or len(rows) <= FEW:
             return self._one_by_one(one, rows)
         columns = {name: self._column(name) for name in column.attributes}

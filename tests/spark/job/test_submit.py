@@ -39,27 +39,38 @@ report = "{folder}/report.html"
 """
 
 
-def test_a_job_is_submitted_with_its_environment(tmp_path):
-    with td.open(tmp_path / "topic", "offers", SCHEMA) as topic:
+def submitted(folder: Path, *options: str) -> Path:
+    """Submit a job to a cluster whose workers know nothing of tidings; where its executors keep what they compile."""
+    with td.open(folder / "topic", "offers", SCHEMA) as topic:
         topic.subscribe_many(subscriptions(60, windows=False), time=START)
         topic.flush()
         want = rows_of(topic.match_batch(EVENTS))
-    (tmp_path / "events").mkdir()
-    pq.write_table(EVENTS, tmp_path / "events" / "0.parquet")
-    (tmp_path / "job.toml").write_text(JOB.format(folder=tmp_path))
-    bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
+    (folder / "events").mkdir()
+    pq.write_table(EVENTS, folder / "events" / "0.parquet")
+    (folder / "job.toml").write_text(JOB.format(folder=folder))
+    bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON", "NUMBA_CACHE_DIR")}
     # The workers find `python3` by their path, as on any cluster.
     bare["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), bare["PATH"]])
-    with cluster(tmp_path, workers=2, environment=bare) as spark:
-        program = [sys.executable, "-c", "from tidings.cli import main; main()", "submit", str(tmp_path / "job.toml")]
-        driver = {**bare, "PYTHONPATH": str(Path("src").absolute()), "SPARK_LOCAL_IP": "127.0.0.1"}
-        command = [*program, "--master", spark.master, "--folder", str(tmp_path / "build"), "--no-kernels"]
-        done = subprocess.run(command, env=driver, capture_output=True, text=True, timeout=500, check=False)
+    with cluster(folder, workers=2, environment=bare) as spark:
+        program = [sys.executable, "-c", "from tidings.cli import main; main()", "submit", str(folder / "job.toml")]
+        driver = {**os.environ, "PYTHONPATH": str(Path("src").absolute()), "SPARK_LOCAL_IP": "127.0.0.1"}
+        command = [*program, "--master", spark.master, "--folder", str(folder / "build"), *options]
+        done = subprocess.run(command, env=driver, capture_output=True, text=True, timeout=3000, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert rows_of(pa.concat_tables([pq.read_table(path) for path in (tmp_path / "sink").glob("*.parquet")])) == want
-    unpacked = [path for number in range(2) for path in (tmp_path / f"worker{number}").glob("app-*/*/environment/tidings/spark")]
+    assert rows_of(pa.concat_tables([pq.read_table(path) for path in (folder / "sink").glob("*.parquet")])) == want
+    unpacked = [path for number in range(2) for path in (folder / f"worker{number}").glob("app-*/*/environment/tidings/spark")]
     assert unpacked, "the executors had the archive"
-    (archive,) = (tmp_path / "build").iterdir()
-    kept = [path for path in Path("/tmp", archive.name.split(".")[0]).glob("*/*") if path.is_dir()]
+    (archive,) = (folder / "build").glob("*.tar.gz")
+    return Path("/tmp", archive.name.split(".")[0])
+
+
+def test_a_job_is_submitted_with_its_environment(tmp_path):
+    kept = [path for path in submitted(tmp_path, "--no-kernels").glob("*/*") if path.is_dir()]
     assert kept, "kernels are kept by the hash of the sources"
     assert not any(path.name.startswith("index_") for path in kept), "and by no path of an executor"
+
+
+@pytest.mark.soak
+def test_executors_compile_nothing_that_the_archive_carries(tmp_path):
+    """Minutes: it compiles every kernel for a baseline CPU first, into the archive."""
+    assert list(submitted(tmp_path).rglob("*.nb?")) == []

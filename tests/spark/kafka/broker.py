@@ -20,26 +20,47 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+class Broker:
+    """`stop` and `start` at will: it comes back on its port with what it had."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port, controller = free_port(), free_port()
+        self._properties = folder / "server.properties"
+        self._properties.write_text(settings(folder / "log", self.port, controller))
+        self._java = ["java", "-Xmx512m", "-cp", ":".join(map(str, fetch("broker")))]
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        form = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties)]
+        subprocess.run([*self._java, *form], check=True, capture_output=True)
+        self.start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        log = self.folder / "broker.out"
+        with log.open("a") as out:
+            self.process = subprocess.Popen([*self._java, "kafka.Kafka", str(self._properties)], stdout=out, stderr=out)
+        try:
+            wait_for(self.port, self.process, log)
+        except RuntimeError:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
 @contextmanager
 def broker(folder: Path) -> Iterator[str]:
     """Its address, while it runs."""
-    classpath = ":".join(map(str, fetch("broker")))
-    port, controller = free_port(), free_port()
-    properties = folder / "server.properties"
-    properties.write_text(settings(folder / "log", port, controller))
-    java = ["java", "-Xmx512m", "-cp", classpath]
-    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    subprocess.run(
-        [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)], check=True, capture_output=True
-    )
-    with (folder / "broker.out").open("w") as out:
-        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=out, stderr=out)
-        try:
-            wait_for(port, process, folder / "broker.out")
-            yield f"127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            process.wait(30)
+    made = Broker(folder)
+    try:
+        yield made.address
+    finally:
+        made.stop()
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -15,7 +15,7 @@ from tests.spark.parts.test_parts import events, table
 from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, subscriptions
 from tidings.durable.snapshots import snapshots_at
 from tidings.errors import StorageError
-from tidings.spark import adopt, build, follow, match, notify
+from tidings.spark import adopt, build, follow, match, notify, search
 from tidings.spark.frames.pins import Pin, pin_body
 from tidings.spark.job.job_reading import job_of
 from tidings.spark.job.runner import run
@@ -105,6 +105,29 @@ def test_a_job_on_a_url(spark, tmp_path, url):
     )
     progress = run(job, "local[2]", Console(quiet=True))
     assert progress.total.notifications == spark.read.parquet(str(tmp_path / "sink")).count() > 0
+
+
+def test_search_finds_what_was_pushed(spark, tmp_path, url):
+    """In batch, and in a stream, whose micro-batches each see the newest push."""
+    source, filters = tmp_path / "searches", pa.table({"id": ["cheap", "far"], "filter": ["price <= 40", "size > 90"]})
+    source.mkdir()
+    frame = spark.createDataFrame(filters)
+    stream = spark.readStream.schema(frame.schema).parquet(str(source))
+
+    def wanted(topic: td.Topic) -> list[tuple]:
+        rows = zip(*(filters[name].to_pylist() for name in filters.column_names), strict=True)
+        return sorted((id, event, 1.0) for id, text in rows for event in topic.search(text, time=START)["id"].to_pylist())
+
+    want = []
+    with td.open(tmp_path / "topic", "offers", SCHEMA) as topic:
+        for turn in range(2):
+            topic.publish_batch(EVENTS.slice(turn * 60, 60))
+            topic.push(url)
+            assert rows_of(search(frame, url, time=START)) == wanted(topic)
+            pq.write_table(filters, source / f"{turn}.parquet")
+            drain(search(stream, url, time=START), tmp_path / "found", tmp_path / "checkpoint")
+            want += wanted(topic)
+    assert rows_of(spark.read.parquet(str(tmp_path / "found"))) == sorted(want)
 
 
 def test_a_query_goes_over_to_a_topic_that_was_built_anew(spark, tmp_path, url):

@@ -6,7 +6,6 @@ import json
 import random
 from datetime import datetime, timedelta
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -62,8 +61,7 @@ class Stream:
             for batch in part.combine_chunks().to_batches():
                 pin = newest(self.place)
                 found = MatchTask(self.place, pin, ranking=True).match(view_of(self.place, pin.manifest), batch, pin.time)
-                sharded = [one.append_column("shard", pa.array(np.zeros(len(one), np.int32))) for one in found]
-                packed = ShardPacker(self.place, pin, 1)(sharded)
+                packed = ShardPacker(self.place, pin, 1)(found)
                 records += [Row(**row) for one in packed for row in one.to_pylist()]
         return records
 
@@ -118,6 +116,21 @@ def test_any_worker_goes_on_from_the_state(tmp_path, monkeypatch, worker, small)
             worker(rng, kept)
     assert sorted(ordinary(got)) == sorted(ordinary(want))
     assert {row[5] for row in want} == {"matched", "entered", "promoted"}
+
+
+def test_a_partition_whose_events_were_all_refused_is_counted_and_has_no_time(tmp_path):
+    with td.open(tmp_path, "offers", SCHEMA) as topic:
+        topic.subscribe_many(sample(10), time=START)
+        topic.flush()
+        place = snapshots_at(tmp_path)
+        pin = newest(place)
+        task = MatchTask(place, pin, ranking=True, corrupt=True)
+        bad = EVENTS.slice(0, 2).set_column(1, "price", pa.array([float("nan")] * 2)).combine_chunks().to_batches()[0]
+        (packed,) = ShardPacker(place, pin, 3)(task.match(view_of(place, pin.manifest), bad, pin.time))
+    assert packed["refused"].to_pylist() == [2, 0, 0]
+    assert packed["clock"].null_count == 3
+    assert packed["body"].to_pylist() == [b"", b"", b""]
+    assert packed["matched"].to_pylist() == packed["rows"].to_pylist() == [0, 0, 0]
 
 
 def test_a_retry_is_not_taken_twice(tmp_path, monkeypatch):

@@ -43,6 +43,19 @@ def test_batch_replays_event_time(spark, tmp_path, partitions):
     assert {row[5] for row in want} == {"matched", "entered", "promoted"}
 
 
+def test_matches_that_somebody_looked_at_are_told_of_as_others(spark, tmp_path):
+    """By rows of Spark's, where `match` and `notify` are else one stage; refused events concern nobody either way."""
+    bad = EVENTS.slice(0, 1).set_column(0, "id", pa.array(["bad"])).set_column(1, "price", pa.array([float("nan")]))
+    frame = spark.createDataFrame(pa.concat_tables([EVENTS, bad])).repartition(2)
+    with td.open(tmp_path / "offers", "offers", SCHEMA) as topic:
+        topic.subscribe_many(subscriptions(60), time=START)
+        topic.flush()
+        found = match(frame, topic.folder, corrupt=True, ranking=True)
+        want = told(topic.publish_batch(EVENTS))
+    for matches in (found, found.where("score >= 0 OR subscription IS NULL")):
+        assert rows_of(notify(matches, tmp_path / "offers", shards=3)) == want
+
+
 def test_streaming_with_changes_in_between_equals_the_embedded_engine(spark, tmp_path):
     """Every turn is another run of the query from its checkpoint, with other subscriptions and events, some of them late."""
     source, form = tmp_path / "events", spark.createDataFrame(EVENTS).schema

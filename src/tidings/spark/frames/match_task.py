@@ -26,21 +26,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from tidings.durable.manifest_view import View
 from tidings.durable.snapshots import Snapshots
 from tidings.errors import EventError
-from tidings.match.answers.ordering import ROW
+from tidings.match.answers.ordering import ROW, table_of
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch
-from tidings.rank.relevance import relevance_of
 from tidings.spark.frames import arrow_stage
 from tidings.spark.frames.answer_columns import CORRUPT, MATCH, RANKED, REASON
 from tidings.spark.frames.arrow_stage import Batches, Columns, given_out, shaped
+from tidings.spark.frames.metrics import MANIFEST
 from tidings.spark.frames.pins import Pin
 from tidings.spark.frames.topic_view import event_columns, task_view
+from tidings.topic.publications import PublishedBatch
 
 FIRST = 64
 GROWTH = 64
@@ -64,12 +63,14 @@ class MatchTask:
     carried: tuple[tuple[str, pa.DataType], ...] = ()
     numbered: bool = False
     """Events have a number in column `row`, and matches get it."""
+    metered: bool = False
+    """Answers say which manifest they were found in (`metrics.MANIFEST`)."""
 
     @property
     def columns(self) -> Columns:
         numbers = {ROW: pa.int64()} if self.numbered else {}
         given = MATCH | (RANKED if self.ranking else {}) | dict(self.carried)
-        return given | (CORRUPT if self.corrupt else {}) | numbers
+        return given | (CORRUPT if self.corrupt else {}) | numbers | ({MANIFEST: pa.int64()} if self.metered else {})
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         view, time = task_view(self.topic, self.pin)
@@ -86,17 +87,22 @@ class MatchTask:
             rows, reasons = zip(*events.refused, strict=True)
             refused.append(self._refused(table.take(pa.array(rows)), view.key or "id", reasons))
         for first, some in () if self.k == 0 else slices(view, events):
-            found = view.match(some, self.k, self.relaxed, self.aggregate, time=time)
+            found = ranked(view, some, time) if self.ranking else view.match(some, self.k, self.relaxed, self.aggregate, time=time)
             learn(view, len(some), len(found))
-            if self.ranking:
-                found = with_ranking(view, some, found, time)
             if beside:
                 row = pa.array(events.rows[first + found[ROW].to_numpy()])
                 columns = {name: found[name] for name in found.column_names} | {name: table[name].take(row) for name in beside}
                 found = pa.table(columns)
-            yield from given_out(shaped([found], self.columns))
+            yield from self._given_out([found], view)
         if refused:
-            yield from given_out(shaped(refused, self.columns))
+            yield from self._given_out(refused, view)
+
+    def _given_out(self, tables: Sequence[pa.Table], view: View) -> Iterator[pa.RecordBatch]:
+        table = shaped(tables, self.columns)
+        if self.metered:
+            number = pa.array(np.full(len(table), view.manifest.number))
+            table = table.set_column(table.column_names.index(MANIFEST), MANIFEST, number)
+        yield from given_out(table)
 
     def _readable(self, table: pa.Table, id_field: str) -> tuple[pa.Table, list[pa.Table]]:
         """The rows that `parse` could read and that have an id, and what is said of the others."""
@@ -139,20 +145,27 @@ def learn(view: View, events: int, rows: int) -> None:
     _at_once[_kind(view)] = max(1, min(most, arrow_stage.HELD_ROWS * events // max(rows, 1)))
 
 
-def with_ranking(view: View, events: EventBatch, found: pa.Table, time: int) -> pa.Table:
-    """Add what windows need, and a row for each event that nobody matched. A match without relevance concerns nobody."""
-    published = np.where(events.time == NONE, time, events.time)
-    relevance = relevances(view, events, found, published)
-    known = pc.is_valid(relevance)
-    found = found.append_column("relevance", relevance).append_column("group", groups(view, events, found)).filter(known)
+def ranked(view: View, events: EventBatch, time: int) -> pa.Table:
+    """The matches with what windows need, and a row for each event that nobody matched. One without relevance concerns nobody."""
+    published = PublishedBatch(events, time, False)
+    judge, tables = view.relevances.of_batch(published), []
+    for found in view.find(events, time):
+        relevance = judge.of(found)
+        known = np.isfinite(relevance)
+        found = found.where(known)
+        named = table_of(found.event, found.source.ids(found.ordinal), found.score)
+        tables.append(named.append_column("relevance", pa.array(relevance[known])))
     matched = np.zeros(len(events), np.bool_)
-    matched[found[ROW].to_numpy()] = True
-    silent = np.flatnonzero(~matched)
-    nothing = pa.table({ROW: pa.array(silent), "event": events.ids.take(pa.array(silent))})
-    every = shaped([found, nothing], {ROW: pa.int64()} | MATCH | {name: RANKED[name] for name in ("relevance", "group")})
+    for table in tables:
+        matched[table[ROW].to_numpy()] = True
+    nothing = pa.table({ROW: pa.array(np.flatnonzero(~matched).astype(np.int32))})
+    kinds = {ROW: pa.int32(), "subscription": pa.string(), "score": pa.float64(), "relevance": pa.float64()}
+    told = shaped([*tables, nothing.slice(0, 0)], kinds)
+    told = told.append_column("group", groups(view, events, told))
+    every = shaped([told, nothing], kinds | {"group": RANKED["group"]})
     row = every[ROW].to_numpy()
     expires = events.expires[row]
-    every = every.append_column("time", pa.array(published[row]))
+    every = every.append_column("event", events.ids.take(pa.array(row))).append_column("time", pa.array(published.at[row]))
     return every.append_column("expires", pa.array(expires, mask=expires == NONE))
 
 
@@ -168,23 +181,3 @@ def groups(view: View, events: EventBatch, found: pa.Table) -> pa.Array:
         here = np.flatnonzero(code == number)
         group[here] = events.groups(name)[row[here]]
     return pa.array(group, mask=group == 0)
-
-
-def relevances(view: View, events: EventBatch, found: pa.Table, published: NDArray[np.int64]) -> pa.Array:
-    """The relevance of each match, null for none: the subscription's `by` of the event, else the score.
-
-    Each (by, event) is computed once.
-    """
-    score: NDArray[np.float64] = found["score"].to_numpy().copy()
-    if any("by" in live.segment.table.column_names for live in view.segments):
-        ids = found["subscription"].combine_chunks().dictionary_encode()
-        by = view.ranking(view.locate(ids.dictionary), ("by",))["by"].combine_chunks().take(ids.indices).dictionary_encode()
-        code = by.indices.fill_null(-1).to_numpy()
-        row = found[ROW].to_numpy()
-        for number, text in enumerate(by.dictionary.to_pylist()):
-            here = np.flatnonzero(code == number)
-            distinct, place = np.unique(row[here], return_inverse=True)
-            relevance = relevance_of(view.schema, text)
-            values = [relevance(events.values(one), int(published[one])) for one in distinct.tolist()]
-            score[here] = np.array([np.nan if value is None else value for value in values])[place]
-    return pa.array(score, mask=np.isnan(score))

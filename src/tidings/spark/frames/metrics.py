@@ -12,6 +12,9 @@ from pyspark.sql import Column, DataFrame
 
 from tidings.durable.snapshots import Snapshots
 
+MANIFEST = "_manifest"
+"""A column that answers of a stream have until they were observed: the number of the manifest that they were found in."""
+
 _given: Counter[str] = Counter()
 
 
@@ -20,10 +23,12 @@ def called(transform: str, topic: Snapshots) -> str:
     return f"tidings {transform} {topic.newest().topic}"
 
 
-def observed(frame: DataFrame, name: str, **figures: Column) -> DataFrame:
-    """The frame, with these figures of each micro-batch in the query's progress."""
-    if not frame.isStreaming:
-        return frame
+def titled(name: str) -> str:
+    """A title for this name that no metric of this process has."""
     _given[name] += 1
-    once = name if _given[name] == 1 else f"{name} ({_given[name]})"
-    return frame.observe(once, *(figure.alias(title) for title, figure in figures.items()))
+    return name if _given[name] == 1 else f"{name} ({_given[name]})"
+
+
+def observed(frame: DataFrame, title: str, **figures: Column) -> DataFrame:
+    """The frame; of a stream, with these figures of each micro-batch in the query's progress."""
+    return frame.observe(title, *(figure.alias(name) for name, figure in figures.items())) if frame.isStreaming else frame

@@ -29,8 +29,10 @@ from typing import Any, NamedTuple
 
 from pyspark import TaskContext
 
-from tidings.durable.lake.objects import FolderObjects, MissingObject
+from tidings.durable.lake.address import place_of
+from tidings.durable.lake.objects import FolderObjects, MissingObject, objects_at
 from tidings.durable.leases import FRAME, LEASE, PINS, lease_from
+from tidings.durable.manifest import KEPT
 from tidings.durable.snapshots import Snapshots, once
 from tidings.errors import StorageError
 from tidings.model.values.times import parse_time
@@ -68,17 +70,31 @@ def newest(topic: Snapshots) -> Pin:
 def frame_pin(topic: Snapshots) -> Pin:
     """The newest, pinned for a batch DataFrame. Where nothing can be written, nothing is pinned."""
     pin = newest(topic)
-    now, key = wall_clock.time(), (topic.title, pin.manifest)
-    if _frames.get(key, 0.0) < now + LEASE / 2:
-        name = f"{PINS}/{_reader}/{pin.manifest}.json"
+    if _frames.get((topic.title, pin.manifest), 0.0) < wall_clock.time() + LEASE / 2:
         try:
-            topic.notes.put(name, pin_body(pin))
+            pin, name = hold_newest(topic, "")
         except StorageError:
             return pin
+        key = topic.title, pin.manifest
         if key not in _frames:
             atexit.register(_let_go, topic, name)
-        _frames[key] = lease_from(now)
+        _frames[key] = lease_from(wall_clock.time())
     return pin
+
+
+def hold_newest(topic: Snapshots, suffix: str) -> tuple[Pin, str]:
+    """The newest manifest, and the name of a pin of this process that holds it.
+
+    While it is read and pinned, others commit, and clean up by the pins that they see. Who drops a manifest has committed the
+    KEPT after it and then listed the pins: if there are not half as many when the pin is there, whoever drops it will see the pin.
+    """
+    while True:
+        pin = newest(topic)
+        name = f"{PINS}/{_reader}/{pin.manifest}{suffix}.json"
+        topic.notes.put(name, pin_body(pin))
+        if topic.newest().number <= pin.manifest + KEPT // 2:
+            return pin, name
+        topic.notes.delete([name])
 
 
 def _let_go(topic: Snapshots, name: str) -> None:
@@ -116,16 +132,25 @@ def pinned(topic: Snapshots, query: str, batch: int) -> Pin:
     # The job group is of one run of the query: a later one may have adopted another topic.
     known = (topic.title, _property("spark.jobGroup.id"), query, batch)
     if known not in _seen:
-        body = once(topic.notes, f"{PINS}/{query}/{batch}.json", partial(_next, topic, query, batch))
-        found = json.loads(body)
+        found = json.loads(_agreed(topic, query, batch))
         if len(_seen) >= REMEMBERED:
             _seen.clear()
         _seen[known] = Pin(found["manifest"], found["time"], found.get("identity", 0))
     return _seen[known]
 
 
-def _next(topic: Snapshots, query: str, batch: int) -> bytes:
-    """The newest, which must not be older than what the micro-batch before had."""
+def _agreed(topic: Snapshots, query: str, batch: int) -> bytes:
+    """The body of the pin; while this process makes one, another holds what it will name."""
+    held: list[str] = []
+    try:
+        return once(topic.notes, f"{PINS}/{query}/{batch}.json", partial(_next, topic, query, batch, held))
+    finally:
+        for name in held:
+            _let_go(topic, name)
+
+
+def _next(topic: Snapshots, query: str, batch: int, held: list[str]) -> bytes:
+    """The newest, which must not be older than what the micro-batch before had; that one's pin holds it, or one in `held`."""
     pins = {Path(one.name).stem: one.name for one in topic.notes.listed(f"{PINS}/{query}/")}
     # The first micro-batch may have had no events (Spark's rate source begins so): then it ran nothing, and pinned nothing.
     if batch > 1 and not pins:
@@ -143,8 +168,21 @@ def _next(topic: Snapshots, query: str, batch: int) -> bytes:
             f"{topic.title} is at manifest {pin.manifest}, older than {seen}, which this query has read: give it a checkpoint of "
             "its own, or let it go on with what is there by tidings.spark.adopt(topic, checkpoint)"
         )
+    if seen != pin.manifest:
+        pin, name = hold_newest(topic, f"-{uuid.uuid4().hex[:8]}")
+        held.append(name)
     topic.notes.delete(name for stem, name in pins.items() if stem.isdecimal() and int(stem) <= batch - PINS_KEPT)
     return pin_body(pin)
+
+
+def query_of(checkpoint: str | os.PathLike[str]) -> str:
+    """The id that Spark gave the query when the checkpoint was made."""
+    try:
+        return str(json.loads(objects_at(place_of(checkpoint)).get("metadata"))["id"])
+    except (MissingObject, ValueError, KeyError, TypeError):
+        raise StorageError(
+            f"{checkpoint} is no checkpoint of a streaming query: one that has a file 'metadata' is accepted"
+        ) from None
 
 
 def was_adopted(topic: Snapshots, query: str) -> bool:

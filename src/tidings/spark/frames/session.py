@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.utils import is_remote
 
 from tidings.errors import StorageError
 
@@ -62,10 +61,15 @@ def session(name: str = "tidings", master: str = "local[*]", settings: Mapping[s
     return builder.getOrCreate()
 
 
+def is_connect(frame: DataFrame) -> bool:
+    """Whether it is of Spark Connect: then what runs on the driver runs in another process, which has only what is sent there."""
+    return type(frame).__module__.startswith("pyspark.sql.connect.")
+
+
 def need_state(frame: DataFrame, transform: str, what: str) -> None:
     """Refuse a session, or a place, in which `transform` cannot keep `what` from one micro-batch to the next."""
     spark = frame.sparkSession
     if frame.isStreaming and spark.conf.get(PROVIDER, None) != STATE_STORE:
         raise StorageError(f"{PROVIDER} is {spark.conf.get(PROVIDER, None)}: {what} as Spark state need {STATE_STORE}")
-    if not frame.isStreaming and not is_remote() and spark.sparkContext.getLocalProperty("sql.streaming.queryId"):
+    if not frame.isStreaming and not is_connect(frame) and spark.sparkContext.getLocalProperty("sql.streaming.queryId"):
         raise StorageError(f"{transform} in foreachBatch forgets its {what} with every batch: give it the stream itself")

@@ -113,15 +113,16 @@ class Listener(StreamingQueryListener):  # type: ignore[misc]
 
 
 def batch_of(report: StreamingQueryProgress) -> Batch:
-    observed = report["observedMetrics"]
-    matched, told = (observed[name].asDict() if name in observed else {} for name in ("matched", "told"))
+    observed = [row.asDict() for row in report["observedMetrics"].values()]
+    matched, refused = (sum(row.get(name) or 0 for row in observed) for name in ("matched", "refused"))
+    told = [row["told"] or 0 for row in observed if "told" in row]
     return Batch(
         number=report["batchId"],
         seconds=report["durationMs"]["triggerExecution"] / 1000,
         events=report["numInputRows"],
-        matches=matched.get("matches") or 0,
-        notifications=told.get("notifications") or 0,
-        refused=matched.get("refused") or 0,
+        matches=matched,
+        notifications=sum(told) if told else matched,
+        refused=refused,
         state_rows=sum(operator["numRowsTotal"] for operator in report["stateOperators"]),
         state_bytes=sum(operator["memoryUsedBytes"] for operator in report["stateOperators"]),
         lag=_lag(report["sources"]),

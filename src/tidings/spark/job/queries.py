@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from tidings.spark.frames.answer_columns import REASON
+from tidings.spark.frames.metrics import observed, titled
 from tidings.spark.job.job_file import Job, JobError, Source
 from tidings.spark.transforms.board import board
 from tidings.spark.transforms.match import match
@@ -61,24 +62,19 @@ def answers(asked: DataFrame, job: Job, topic: str | None = None) -> DataFrame:
     """The job's rows: notifications, matches or what was found; what was refused is counted and left out."""
     answer, folder = job.answer, topic or job.topic.path
     if answer.kind == "board":
-        result = board(readable(asked), folder, answer.shards)
-    elif answer.kind == "search":
-        result = readable(search(asked, folder, corrupt=True), "event")
-    elif answer.kind == "match":
-        result = readable(match(asked, folder, answer.k, answer.relaxed, answer.aggregate, corrupt=True), "subscription")
-    else:
-        every = readable(match(asked, folder, corrupt=True, ranking=True), "subscription")
-        result = notify(every, folder, answer.shards, answer.delay)
-    return result.observe("told", F.count(F.lit(1)).alias("notifications"))
+        if REASON in asked.columns:
+            asked = readable(observed(asked, titled("tidings parse"), refused=F.count(REASON)))
+        return board(asked, folder, answer.shards)
+    if answer.kind == "search":
+        return readable(search(asked, folder, corrupt=True))
+    if answer.kind == "match":
+        return readable(match(asked, folder, answer.k, answer.relaxed, answer.aggregate, corrupt=True))
+    return notify(match(asked, folder, corrupt=True, ranking=True), folder, answer.shards, answer.delay)
 
 
-def readable(rows: DataFrame, matched: str | None = None) -> DataFrame:
-    """Those that were not refused; the query's progress says how many were, and how many have the column `matched`."""
-    if REASON not in rows.columns:
-        return rows
-    matches = [] if matched is None else [F.count(matched).alias("matches")]
-    counted = rows.observe("matched", F.count(REASON).alias("refused"), *matches)
-    return counted.where(F.col(REASON).isNull()).drop(REASON)
+def readable(rows: DataFrame) -> DataFrame:
+    """Those that were not refused."""
+    return rows.where(F.col(REASON).isNull()).drop(REASON)
 
 
 def refused(asked: DataFrame, job: Job) -> DataFrame:

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType
 
 from tidings.durable.lake.changing import ChangedPart, PartChanger, added_batch
 from tidings.durable.lake.lake import Lake
@@ -29,16 +28,19 @@ from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import subscriptions_from_arrow
 from tidings.model.values.schema import Schema
-from tidings.spark.frames.arrow_stage import Batches, map_arrow, together, widened
+from tidings.spark.frames.arrow_stage import Batches, map_arrow
 from tidings.spark.frames.parquet_files import Given, frame_of, map_given
 from tidings.spark.parts.cut import PART, Cut, Floats, check_cut, cut_by, extents
 from tidings.spark.parts.gather_codes import gather_vocabularies
+from tidings.spark.state.state_format import from_bytes, to_bytes
 
 SAMPLED = 20_000
 """Subscriptions of a partition by which cells are cut."""
 SEGMENT_ROWS = 1_000_000
 GROWN, SMALLEST = 2, 100_000
 """A part is split when it has grown to so many times the largest at first, but not below so many subscriptions."""
+BODY = "body"
+ROUTED = {PART: pa.int64(), BODY: pa.binary()}
 CENTRE = {"x": pa.float64(), "y": pa.float64()}
 MADE = {"part": pa.int64(), "made": pa.string(), "rows": pa.int64(), "refused": pa.int64(), "reason": pa.string()}
 
@@ -72,7 +74,7 @@ class LakeBuild:
         if cut is None:
             made = map_given(given, packer, MADE).toArrow()
         else:
-            routed = widened(frame_of(given), Router(self.schema, cut), {PART: LongType()})
+            routed = map_given(given, Router(self.schema, cut), ROUTED)
             made = map_arrow(routed.repartitionById(cut.parts, F.col(PART).cast("int")), packer, MADE).toArrow()
         return self.commit(base, cut, made)
 
@@ -110,12 +112,14 @@ class LakePacker:
     skip: bool
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        for table in together(batches, SEGMENT_ROWS):
-            if PART not in table.column_names:
-                yield self.pack(0, table)
-                continue
-            for part in table[PART].unique().to_pylist():
-                yield self.pack(part, table.filter(pc.equal(table[PART], part)).drop_columns([PART]))
+        held: dict[int, list[pa.Table]] = {}
+        for part, table in given_to_parts(batches):
+            here = held.setdefault(part, [])
+            here.append(table)
+            if sum(map(len, here)) >= SEGMENT_ROWS:
+                yield self.pack(part, pa.concat_tables(held.pop(part)))
+        for part, tables in held.items():
+            yield self.pack(part, pa.concat_tables(tables))
 
     def pack(self, part: int, table: pa.Table) -> pa.RecordBatch:
         changer = PartChanger(self.lake, self.base, 1, codes_of(self.lake, self.base))
@@ -129,6 +133,17 @@ class LakePacker:
         reason = str(BulkError("subscriptions", refused[: BulkError.SHOWN])) if refused else None
         row = [[part], [json.dumps(asdict(made))], [len(batch)], [len(refused)], [reason]]
         return pa.record_batch(row, schema=pa.schema(list(MADE.items())))
+
+
+def given_to_parts(batches: Batches) -> Iterator[tuple[int, pa.Table]]:
+    """Rows with the part they are for: as a `Router` packed them, or, where there is one part, as they come."""
+    for batch in batches:
+        if PART not in batch.schema.names:
+            if len(batch):
+                yield 0, pa.Table.from_batches([batch])
+            continue
+        for part, body in zip(batch[PART].to_pylist(), batch[BODY], strict=True):
+            yield part, from_bytes(body.as_buffer())
 
 
 def codes_of(lake: Lake, manifest: LakeManifest) -> Vocabularies:
@@ -171,7 +186,8 @@ def centres_of(given: Given, schema: Schema, by: str) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Says which part a subscription stands in; one that cannot be read goes to the last, where building it refuses it."""
+    """Subscriptions packed for the part they stand in, a record for each part: a row that Spark shuffled would cross the JVM three
+    times, cell by cell. One that cannot be read goes to the last part, where building it refuses it."""
 
     schema: Schema
     cut: Cut
@@ -181,4 +197,6 @@ class Router:
             read = subscriptions_from_arrow(self.schema, Vocabularies(self.schema), batch, on_error="skip")
             part = np.full(len(batch), self.cut.everywhere)
             part[read.rows] = self.cut.subscriptions(self.schema, rows_of_batch(read, 0))
-            yield batch.append_column(PART, pa.array(part))
+            there = np.unique(part)
+            bodies = [to_bytes(pa.Table.from_batches([batch.filter(pa.array(part == one))])) for one in there.tolist()]
+            yield pa.record_batch([pa.array(there, pa.int64()), pa.array(bodies, pa.binary())], names=list(ROUTED))

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from tidings.durable.lake.machine_cache import machine_cache
-from tidings.durable.snapshots import LakeSnapshots
+from tidings.durable.snapshots import LakeSnapshots, Snapshots
 from tidings.match.answers.ordering import ROW, best
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import arrow_schema, events_from_arrow
@@ -29,7 +29,6 @@ from tidings.spark.frames import arrow_stage
 from tidings.spark.frames.answer_columns import REASON
 from tidings.spark.frames.arrow_stage import Batches, given_out, map_arrow, together, widened
 from tidings.spark.frames.match_task import MatchTask
-from tidings.spark.frames.parquet_files import Given, frame_of, map_given
 from tidings.spark.frames.pins import Pin, current
 from tidings.spark.frames.topic_view import task_view
 from tidings.spark.parts.cut import PART, Cut
@@ -93,14 +92,11 @@ def visits_now(topic: LakeSnapshots, otherwise: Pin) -> Visits:
     return Visits(manifest.schema_read, manifest.key, Cut(**manifest.cut), sorted(manifest.parts))
 
 
-def match_parts(given: Given, topic: LakeSnapshots, task: MatchTask, only: list[str]) -> DataFrame:
-    """The rows of `match`, of a topic in parts, by `only` these columns of the events."""
+def in_place(topic: LakeSnapshots, task: MatchTask) -> InPlace | None:
+    """The stage that takes events from part to part; None where a machine cannot hold them all."""
     manifest = topic.manifest(task.pin.manifest, task.pin.identity)
     held = sum(manifest.sizes[name] for name in manifest.snapshot().files)
-    if held <= IN_PLACE * machine_cache().limit:
-        return map_given(given, InPlace(topic, task), task.columns, only)
-    assert manifest.cut is not None, "of a topic in parts"
-    return fanned_out(frame_of(given), topic, Cut(**manifest.cut), task, only)
+    return InPlace(topic, task) if held <= IN_PLACE * machine_cache().limit else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +131,12 @@ class InPlace:
             yield from Merger(self.task.k)(found)
 
 
-def fanned_out(events: DataFrame, topic: LakeSnapshots, cut: Cut, task: MatchTask, only: list[str]) -> DataFrame:
-    """Each part by a task of its own."""
+def fanned_out(events: DataFrame, topic: Snapshots, task: MatchTask, only: list[str]) -> DataFrame:
+    """The rows of `match` by `only` these columns of the events, each part by a task of its own."""
+    assert isinstance(topic, LakeSnapshots), "of a topic in parts"
+    manifest = topic.manifest(task.pin.manifest, task.pin.identity)
+    assert manifest.cut is not None, "of a topic in parts"
+    cut = Cut(**manifest.cut)
     given = events.select(*(f"`{name}`" for name in only))
     fanned = widened(given, Fan(topic, task.pin, task.relaxed), {PART: LongType(), ROW: LongType()})
     visits = fanned.repartitionById(cut.parts, F.pmod(F.col(PART), F.lit(cut.parts)).cast("int"))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.durable.snapshots import Snapshots
 from tidings.match.answers.results import SEPARATOR, Notification, instant
 from tidings.spark.frames.answer_columns import NOTIFICATION
 from tidings.spark.frames.arrow_stage import Batches, given_out
-from tidings.spark.frames.pins import micro_batch
+from tidings.spark.frames.metrics import MANIFEST
+from tidings.spark.frames.pins import Pin, current, micro_batch
 from tidings.spark.state.state_format import from_bytes
 
 ON_THE_WAY = {name: kind for name, kind in NOTIFICATION.items() if name != "id"} | {"at": pa.int64()}
@@ -39,6 +42,20 @@ def unpack(batches: Batches, by_batch: bool = False) -> Iterator[pa.RecordBatch]
     for batch in batches:
         for body in batch["body"]:
             yield from given_out(with_ids(from_bytes(body.as_buffer()), suffix))
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacker:
+    """`unpack` for a stream, whose notifications also say by which manifest they were told."""
+
+    topic: Snapshots
+    pin: Pin
+    by_batch: bool = False
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        number = current(self.topic, self.pin).manifest
+        for batch in unpack(batches, self.by_batch):
+            yield batch.append_column(MANIFEST, pa.array(np.full(len(batch), number)))
 
 
 def with_ids(told: pa.Table, suffix: str = "") -> pa.Table:

@@ -71,7 +71,7 @@ class ShardLog(Generic[Held]):
 
     def open(self, shard: int) -> Held:
         """The shard of the key at hand, as it stood after its last step; `head` is its head."""
-        body = self._head.get() if self._head.exists() else None
+        body = self._head.get()
         self.head = Head(facts={"shards": self._keeper.shards}) if body is None else head_of(body[0])
         made = self.head.facts["shards"]
         if made != self._keeper.shards:

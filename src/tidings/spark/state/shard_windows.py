@@ -26,11 +26,13 @@ from numpy.typing import NDArray
 from tidings.durable.manifest_view import View
 from tidings.errors import SubscriptionError
 from tidings.match.store.sorted_ids import ABSENT
+from tidings.model.columns.arrays import starts
 from tidings.model.values.calendar import Calendar
 from tidings.model.values.pace import PACES
 from tidings.model.values.window import parse_window
 from tidings.spark.state.notification_rows import notification_table
-from tidings.spark.state.state_format import bundle, from_bytes, unbundle
+from tidings.spark.state.shard_records import Matches, matches_of
+from tidings.spark.state.state_format import bundle, unbundle
 from tidings.spark.state.window_steps import NOTHING, Publications, WindowStep, joined, numbers, publications, split, tables_of
 from tidings.windows.entries import WHY, Entries
 from tidings.windows.memory import ALL, EVENT, NEVER, Records, padded
@@ -69,21 +71,19 @@ class ShardWindows:
         gone = self._outdated(view)
         self._forget(gone)
         self.manifest = view.manifest.identity
-        tables = [from_bytes(body) for body in bodies if body]
-        if not tables:
+        matches = matches_of(bodies)
+        if matches is None:
             step = WindowStep(clock, self.manifest, gone, NEWCOMERS.empty_table(), NOTHING)
             return step, hearing(view, self._table(*self._publish(step)))
-        rows = pa.concat_tables(tables).combine_chunks()
-        coded = rows["subscription"].combine_chunks().dictionary_encode()
-        members = self._members(coded.dictionary)
+        members = self._members(matches.subscriptions)
         strange = members == UNKNOWN
-        strangers = coded.dictionary.filter(pa.array(strange))
+        strangers = matches.subscriptions.filter(pa.array(strange))
         newcomers = self._meet(view, strangers)
         self._join(newcomers)
         members[strange] = self._members(strangers)
-        row_member = np.append(members, UNKNOWN)[coded.indices.fill_null(len(members)).to_numpy()]
-        step = WindowStep(clock, self.manifest, gone, newcomers, _published(rows, row_member))
-        plain = of_plain(rows.filter(pa.array(row_member == PLAIN)))
+        member = members[matches.subscription]
+        step = WindowStep(clock, self.manifest, gone, newcomers, _published(matches, member))
+        plain = of_plain(matches, np.flatnonzero(member == PLAIN))
         return step, pa.concat_tables([plain, hearing(view, self._table(*self._publish(step)))])
 
     def repeat(self, step: WindowStep) -> None:
@@ -265,23 +265,18 @@ def all_columns(newcomers: pa.Table) -> pa.Table:
     return newcomers.select(NEWCOMERS.names).cast(NEWCOMERS)
 
 
-def _published(rows: pa.Table, member: NDArray[np.int64]) -> Publications:
-    """The events of these rows by (time, id), also those that concern nobody, and the rows of members among them."""
-    event = rows["event"].combine_chunks().dictionary_encode()
-    rank = np.empty(len(event.dictionary), np.int64)
-    rank[pc.sort_indices(event.dictionary).to_numpy()] = np.arange(len(rank))
-    by_id, time = rank[event.indices.to_numpy()], rows["time"].to_numpy()
-    order = np.lexsort((by_id, time))
-    new = (np.diff(by_id[order], prepend=-1) != 0) | (np.diff(time[order], prepend=time[order[0]]) != 0)
-    first = np.flatnonzero(new)
-    concerned = member[order] >= 0
-    starts = np.concatenate([[0], np.cumsum(concerned)])[np.append(first, len(order))]
-    kept = order[concerned]
-    ids = event.dictionary.take(event.indices.take(pa.array(order[first])))
-    expires = rows["expires"].to_numpy()[order[first]]
-    relevance = rows["relevance"].fill_null(0.0).to_numpy()[kept]
-    group = rows["group"].fill_null(0).to_numpy()[kept]
-    return Publications(ids, time[order[first]], expires, starts, member[kept].astype(np.int32), relevance, group)
+def _published(matches: Matches, member: NDArray[np.int64]) -> Publications:
+    """The events by (time, id), also those that concern nobody, and the rows of members among them."""
+    keys = [("time", "ascending"), ("id", "ascending")]
+    order = pc.sort_indices(pa.table({"time": matches.time, "id": matches.ids}), sort_keys=keys).to_numpy()
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    concerned = np.flatnonzero(member >= 0)
+    event = rank[matches.event[concerned]]
+    kept = concerned[np.argsort(event, kind="stable")]
+    begin = starts(np.bincount(event, minlength=len(order)))
+    ids, time, expires = matches.ids.take(pa.array(order)), matches.time[order], matches.expires[order]
+    return Publications(ids, time, expires, begin, member[kept].astype(np.int32), matches.relevance[kept], matches.group[kept])
 
 
 def _records(kind: np.dtype[Any], columns: Mapping[str, pa.Array]) -> Records:
@@ -299,8 +294,9 @@ def hearing(view: View, notes: pa.Table) -> pa.Table:
     return notes.filter(pc.or_kleene(pc.is_null(ends), pc.less(notes["at"], ends)))
 
 
-def of_plain(rows: pa.Table) -> pa.Table:
+def of_plain(matches: Matches, rows: NDArray[np.int64]) -> pa.Table:
     """Whoever has no ranking hears of every match."""
-    nothing = pa.nulls(len(rows), pa.int32())
+    event, subscription = (pa.array(place[rows]) for place in (matches.event, matches.subscription))
     why = pa.array(["matched"] * len(rows), pa.string())
-    return notification_table(rows["subscription"], rows["event"], rows["score"], nothing, why, rows["time"])
+    named = matches.subscriptions.take(subscription), matches.ids.take(event)
+    return notification_table(*named, matches.score[rows], pa.nulls(len(rows), pa.int32()), why, matches.time[matches.event[rows]])

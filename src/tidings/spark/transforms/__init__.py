@@ -2,7 +2,7 @@
 
 `build` makes a topic of subscriptions, `follow` changes it by a stream. `parse` reads raw events, `match` finds who should hear
 of them, `notify` lets through what windows let through, `board` keeps lists of changing objects. `search` goes the other way
-(`searchable_events`). Read `match`, then `notify`; the others are like them.
+(`event_sources`, `searchable_events`). Read `match`, then `notify`; the others are like them.
 
 Imports: `parts`, `state`, `frames`, and the engine's rooms.
 """

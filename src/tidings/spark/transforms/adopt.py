@@ -9,15 +9,11 @@ objects; watchers that the query did not know before begin without their current
 
 from __future__ import annotations
 
-import json
 import os
 
-from tidings.durable.lake.address import place_of
-from tidings.durable.lake.objects import MissingObject, objects_at
 from tidings.durable.leases import PINS
 from tidings.durable.snapshots import snapshots_at
-from tidings.errors import StorageError
-from tidings.spark.frames.pins import ADOPTED, newest, pin_body
+from tidings.spark.frames.pins import ADOPTED, newest, pin_body, query_of
 
 
 def adopt(topic: str | os.PathLike[str], checkpoint: str | os.PathLike[str]) -> None:
@@ -28,13 +24,3 @@ def adopt(topic: str | os.PathLike[str], checkpoint: str | os.PathLike[str]) -> 
         pins = [one.name for one in place.notes.listed(f"{PINS}/{reader}/")]
         place.notes.put(f"{PINS}/{reader}/{ADOPTED}.json", body)
         place.notes.delete(name for name in pins if not name.endswith(f"/{ADOPTED}.json"))
-
-
-def query_of(checkpoint: str | os.PathLike[str]) -> str:
-    """The id that Spark gave the query when the checkpoint was made."""
-    try:
-        return str(json.loads(objects_at(place_of(checkpoint)).get("metadata"))["id"])
-    except (MissingObject, ValueError, KeyError, TypeError):
-        raise StorageError(
-            f"{checkpoint} is no checkpoint of a streaming query: one that has a file 'metadata' is accepted"
-        ) from None

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -26,12 +25,12 @@ from tidings.durable.snapshots import Snapshots, snapshots_at
 from tidings.errors import EventError, SchemaError
 from tidings.spark.frames.answer_columns import NOTIFICATION, REASON
 from tidings.spark.frames.arrow_stage import Batches, frame_form, map_arrow, spark_type, together
-from tidings.spark.frames.metrics import called, observed
+from tidings.spark.frames.metrics import MANIFEST, called, observed, titled
 from tidings.spark.frames.pins import Pin
 from tidings.spark.frames.session import need_state
 from tidings.spark.frames.topic_view import check_events, planned_view, task_view
 from tidings.spark.state.board_processor import BoardProcessor, in_order
-from tidings.spark.state.notification_rows import notes_table, unpack
+from tidings.spark.state.notification_rows import Unpacker, notes_table, unpack
 from tidings.spark.state.shard_boards import ShardBoards
 from tidings.spark.state.state_format import to_bytes
 
@@ -58,8 +57,11 @@ def board(updates: DataFrame, topic: str | os.PathLike[str], shards: int | None 
         told = packed.transformWithState(BoardProcessor(place, pin, shards), TOLD, "append", "none")
     else:
         told = packed.applyInArrow(lambda records: replay(place, pin, shards, records), TOLD)
-    changed = map_arrow(told, partial(unpack, by_batch=True), NOTIFICATION, called("board", place))
-    return observed(changed, called("board", place), told=F.count(F.lit(1)), clock=F.max("at"))
+    if not updates.isStreaming:
+        return map_arrow(told, unpack, NOTIFICATION, called("board", place))
+    changed = map_arrow(told, Unpacker(place, pin, by_batch=True), NOTIFICATION | {MANIFEST: pa.int64()}, called("board", place))
+    figures = {"told": F.count(F.lit(1)), "clock": F.max("at"), "manifest": F.max(MANIFEST)}
+    return observed(changed, titled(called("board", place)), **figures).drop(MANIFEST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -28,8 +29,9 @@ from tidings.errors import BulkError, SubscriptionError, TidingsError
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import subscriptions_from_arrow
 from tidings.spark.frames.pins import pinned
+from tidings.spark.frames.session import is_connect
 from tidings.spark.transforms.changes import Refused, gone_and_set, last_of_each, read_object, text_of
-from tidings.spark.transforms.follow_lake import LakeFollower, RefusedChanges, query_of
+from tidings.spark.transforms.follow_lake import LakeFollower, RefusedChanges, follower_of
 
 
 def follow(
@@ -41,7 +43,8 @@ def follow(
     trigger: dict[str, object] | None = None,
     name: str | None = None,
 ) -> StreamingQuery:
-    """Start the query that applies `changes`, with this name in Spark's UI. It holds the topic's folder for writing until it ends.
+    """Start the query that applies `changes`, with this name in Spark's UI. It holds the topic's folder for writing until it ends;
+    by Spark Connect, in every micro-batch.
 
     `on_error="skip"` leaves out rows that are refused, and writes them with the reason to `checkpoint/refused/<batch>.json`.
     """
@@ -53,6 +56,9 @@ def follow(
     if isinstance(place, LakeSnapshots):
         place.lake.must_have()
         return start(changes, LakeFollower(place, refused), checkpoint, every, name or f"tidings follow {place.newest().topic}")
+    if is_connect(changes):
+        there = FolderFollower(os.fspath(topic), refused)
+        return start(changes, there, checkpoint, every, name or f"tidings follow {place.newest().topic}")
     writer = open_topic(topic)
     with ExitStack() as unstarted:
         unstarted.callback(writer.close)
@@ -86,10 +92,23 @@ def applier(writer: DurableTopic, topic: Snapshots, refused: RefusedChanges) -> 
     def apply(frame: DataFrame, batch: int) -> None:
         table = frame.toArrow()
         if len(table):
-            time = pinned(topic, f"follow-{query_of(frame)}", batch).time
+            time = pinned(topic, follower_of(frame, refused.checkpoint), batch).time
             refused.keep(batch, apply_changes(writer, table, time, refused.on_error))
 
     return apply
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFollower:
+    """The same where the driver is another process (Spark Connect), to which this goes pickled: it opens the topic for each
+    micro-batch, and holds it for so long."""
+
+    folder: str
+    refused: RefusedChanges
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        with closing(open_topic(self.folder)) as writer:
+            applier(writer, snapshots_at(self.folder), self.refused)(frame, batch)
 
 
 def apply_changes(topic: DurableTopic, table: pa.Table, time: int, on_error: str = "raise") -> Refused:

@@ -34,7 +34,8 @@ from tidings.model.values.schema import Schema
 from tidings.rank.relevance import relevance_of
 from tidings.spark.frames.arrow_stage import Batches, spark_type
 from tidings.spark.frames.id_hash import spread
-from tidings.spark.frames.pins import pinned
+from tidings.spark.frames.pins import pinned, query_of
+from tidings.spark.frames.session import is_connect
 from tidings.spark.parts.build_lake import changed_from, codes_of
 from tidings.spark.parts.cut import Cut
 from tidings.spark.parts.split_part import split_parts
@@ -97,7 +98,7 @@ class LakeFollower:
     refused: RefusedChanges
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        table, query = frame.toArrow(), f"follow-{query_of(frame)}"
+        table, query = frame.toArrow(), follower_of(frame, self.refused.checkpoint)
         base = self.topic.lake.must_have()
         if not len(table) or base.applied.get(query, -1) >= batch:
             return
@@ -207,5 +208,8 @@ def subscription_of(schema: Schema, fields: dict[str, Any], time: int) -> Subscr
     return replace(made, since=time) if made.is_ranked else made
 
 
-def query_of(frame: DataFrame) -> str:
-    return str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
+def follower_of(frame: DataFrame, checkpoint: str | os.PathLike[str]) -> str:
+    """As whom the query of a micro-batch is known to the topic. Spark Connect says it in the checkpoint alone."""
+    if is_connect(frame):
+        return f"follow-{query_of(checkpoint)}"
+    return f"follow-{frame.sparkSession.sparkContext.getLocalProperty('sql.streaming.queryId')}"

@@ -11,16 +11,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidings.durable.manifest_view import View
-from tidings.durable.snapshots import LakeSnapshots, snapshots_at
+from tidings.durable.snapshots import LakeSnapshots, Snapshots, snapshots_at
 from tidings.errors import EventError, SchemaError
 from tidings.model.door.subscription import read_k
 from tidings.spark.frames.answer_columns import REASON
+from tidings.spark.frames.arrow_stage import Stage
 from tidings.spark.frames.match_task import NAMED, MatchTask
-from tidings.spark.frames.metrics import called, observed
-from tidings.spark.frames.parquet_files import form_of, given_by, map_given
+from tidings.spark.frames.matching import Matching, remember
+from tidings.spark.frames.metrics import MANIFEST, called, observed, titled
+from tidings.spark.frames.parquet_files import form_of, frame_of, given_by, map_given
 from tidings.spark.frames.pins import Pin
 from tidings.spark.frames.topic_view import check_events, event_columns, planned_view
-from tidings.spark.parts.match_parts import match_parts
+from tidings.spark.parts.match_parts import fanned_out, in_place
 
 
 def match(
@@ -45,15 +47,26 @@ def match(
     task = MatchTask(place, Pin(0, 0), None if k is None else read_k(k), relaxed, aggregate, corrupt, ranking)
     given = given_by(events)
     form = form_of(given)
-    pin, view = planned_view(place, isinstance(given, DataFrame) and given.isStreaming)
-    task = replace(task, pin=pin, carried=carried(form, carry, task))
-    only = taken(form, view, carry)
-    if isinstance(place, LakeSnapshots) and place.manifest(pin.manifest, pin.identity).cut is not None:
-        found = match_parts(given, place, task, only)
-    else:
-        found = map_given(given, task, task.columns, only, called("match", place))
-    refused = {"refused": F.count(REASON)} if corrupt else {}
-    return observed(found, called("match", place), matched=F.count("subscription"), **refused)
+    streaming = isinstance(given, DataFrame) and given.isStreaming
+    pin, view = planned_view(place, streaming)
+    task = replace(task, pin=pin, carried=carried(form, carry, task), metered=streaming)
+    only, name = taken(form, view, carry), called("match", place)
+    stage = stage_of(place, task)
+    found = fanned_out(frame_of(given), place, task, only) if stage is None else map_given(given, stage, task.columns, only, name)
+    title = titled(name) if streaming else name
+    if streaming:
+        refused = {"refused": F.count(REASON)} if corrupt else {}
+        found = observed(found, title, matched=F.count("subscription"), **refused, manifest=F.max(MANIFEST)).drop(MANIFEST)
+    if ranking and (plain := stage_of(place, replace(task, metered=False))) is not None:
+        remember(found, Matching(given, plain, only, place, title, corrupt))
+    return found
+
+
+def stage_of(place: Snapshots, task: MatchTask) -> Stage | None:
+    """What a task does with its events; None where each part has tasks of its own."""
+    if isinstance(place, LakeSnapshots) and place.manifest(task.pin.manifest, task.pin.identity).cut is not None:
+        return in_place(place, task)
+    return task
 
 
 def taken(form: pa.Schema, view: View, carry: Sequence[str]) -> list[str]:

@@ -24,24 +24,27 @@ from tidings.durable.snapshots import Snapshots, snapshots_at
 from tidings.errors import EventError
 from tidings.spark.frames.answer_columns import NOTIFICATION, RANKED
 from tidings.spark.frames.arrow_stage import map_arrow, spark_type
-from tidings.spark.frames.metrics import called, observed
+from tidings.spark.frames.id_hash import even_shards
+from tidings.spark.frames.matching import matching_of
+from tidings.spark.frames.metrics import MANIFEST, called, observed, titled
+from tidings.spark.frames.parquet_files import map_given
 from tidings.spark.frames.pins import Pin, frame_pin, newest
 from tidings.spark.frames.session import need_state
 from tidings.spark.frames.topic_view import task_view
-from tidings.spark.state.notification_rows import unpack
-from tidings.spark.state.shard_records import PACKED, ShardPacker, shard_column
+from tidings.spark.state.notification_rows import Unpacker, unpack
+from tidings.spark.state.shard_records import PACKED, ShardPacker
 from tidings.spark.state.shard_windows import ShardWindows
 from tidings.spark.state.state_format import to_bytes
 from tidings.spark.state.window_processor import WindowProcessor
 
-SHARDS_PER_PARTITION = 4
 TOLD = spark_type({"body": pa.binary()})
 
 
 def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None = None, delay: str | None = None) -> DataFrame:
     """`id, subscription, event, score, rank, why, at` of each notification; `matches` come from `match(..., ranking=True)`.
 
-    `shards` is fixed when a streaming query first runs; four for each shuffle partition by default. `delay`, as "10 seconds": the
+    `shards` is fixed when a streaming query first runs; by default one to four for each shuffle
+    partition, so many as are spread most evenly. `delay`, as "10 seconds": the
     events of a stream come out of order by at most so much and are put in order first.
     """
     place = snapshots_at(topic)
@@ -53,11 +56,9 @@ def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None
         raise EventError(f"matches have no column {missing[0]!r}: notify takes the rows of match(..., ranking=True)")
     spark = matches.sparkSession
     need_state(matches, "notify", "windows")
-    shards = shards or SHARDS_PER_PARTITION * int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    shards = shards or even_shards(int(str(spark.conf.get("spark.sql.shuffle.partitions"))))
     pin = newest(place) if matches.isStreaming else frame_pin(place)
-    packed = map_arrow(
-        matches.withColumn("shard", shard_column(shards)), ShardPacker(place, pin, shards), PACKED, called("pack", place)
-    )
+    packed = packed_matches(matches, place, pin, shards)
     if not matches.isStreaming:
         replayed = packed.groupBy("shard").applyInArrow(lambda records: replay(place, pin, records), TOLD)
         return map_arrow(replayed, unpack, NOTIFICATION)
@@ -66,9 +67,30 @@ def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None
         packed = packed.withColumn("at", F.timestamp_micros("clock")).withWatermark("at", delay).drop("at")
         packed = packed.where(F.length("body") > 0)
     processor = WindowProcessor(place, pin, shards, delay is not None)
-    told = packed.groupBy("shard").transformWithState(processor, TOLD, "append", "none" if delay is None else "eventtime")
-    notes = map_arrow(told, unpack, NOTIFICATION, called("notify", place))
-    return observed(notes, called("notify", place), told=F.count(F.lit(1)), clock=F.max("at"))
+    grouped = packed.select("shard", "clock", "body").groupBy("shard")
+    told = grouped.transformWithState(processor, TOLD, "append", "none" if delay is None else "eventtime")
+    notes = map_arrow(told, Unpacker(place, pin), NOTIFICATION | {MANIFEST: pa.int64()}, called("notify", place))
+    figures = {"told": F.count(F.lit(1)), "clock": F.max("at"), "manifest": F.max(MANIFEST)}
+    return observed(notes, titled(called("notify", place)), **figures).drop(MANIFEST)
+
+
+def packed_matches(matches: DataFrame, place: Snapshots, pin: Pin, shards: int) -> DataFrame:
+    """A record for each shard: by the stage that matches, where nothing stands between, and else of the rows that came of it."""
+    made, name = matching_of(matches), called("pack", place)
+    if made is None or made.topic != place:
+        packed = map_arrow(matches, ShardPacker(place, pin, shards), PACKED, name)
+    else:
+        packer = ShardPacker(place, pin, shards, made.stage)
+        packed = map_given(made.given, packer, PACKED, made.only, f"{called('match', place)}, pack")
+        made.uses += 1
+        title = made.title if made.uses == 1 else titled(called("match", place))
+        refused = {"refused": F.sum("refused")} if made.corrupt else {}
+        packed = observed(packed, title, matched=F.sum("matched"), **refused, manifest=F.max("manifest"))
+    # The largest record of a shard over the mean of all.
+    skew = F.try_divide(F.max("rows") * F.count(F.lit(1)), F.sum("rows"))
+    packed = observed(packed, titled(called("shards", place)), rows=F.sum("rows"), skew=skew)
+    # A partition whose events were all refused has no time.
+    return packed.where(F.col("clock").isNotNull())
 
 
 def replay(topic: Snapshots, pin: Pin, records: pa.Table) -> pa.Table:

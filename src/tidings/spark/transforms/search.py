@@ -16,38 +16,40 @@ import atexit
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tidings.durable.lake.address import folder_of
 from tidings.durable.leases import PINS
+from tidings.durable.snapshots import LakeSnapshots, snapshots_at
 from tidings.errors import EventError, SchemaError, StorageError, SubscriptionError, TidingsError
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import events_from_arrow, subscriptions_from_arrow
 from tidings.model.values.schema import Attribute, Schema
 from tidings.spark.frames.answer_columns import CORRUPT, FOUND, REASON
 from tidings.spark.frames.arrow_stage import Batches, Columns, frame_form, given_out, map_arrow, shaped
-from tidings.spark.frames.pins import instant, micro_batch, once_in_folder
-from tidings.spark.transforms.searchable_events import FILE, EventWriter, SearchableEvents, read_events, topic_of, write_live
+from tidings.spark.frames.metrics import observed, titled
+from tidings.spark.frames.pins import frame_pin, instant, newest
+from tidings.spark.transforms.event_sources import EventSource, FileEvents, FolderEvents, LakeEvents, topic_of, write_live
+from tidings.spark.transforms.searchable_events import FILE, EventWriter, SearchableEvents
 
-_last: dict[tuple[Path, ...], SearchableEvents] = {}
+_last: dict[Hashable, SearchableEvents] = {}
+"""This worker's, by what `EventSource.which` says."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTask:
-    """What a task does with its subscriptions. `files` are None for a topic of which every micro-batch takes a new snapshot."""
+    """What a task does with its subscriptions."""
 
-    folder: Path
-    files: tuple[Path, ...] | None
+    source: EventSource
     schema: Schema
     key: str | None
-    time: int | None
     corrupt: bool
 
     @property
@@ -71,16 +73,12 @@ class SearchTask:
 
     def events(self) -> SearchableEvents:
         """The events from this worker's cache, or read."""
-        files = self.files
-        if files is None:
-            query, batch = micro_batch() or ("", 0)
-            files = (self.folder / PINS / query / f"{batch}.arrow",)
-            once_in_folder(files[0], partial(write_live, self.folder, time=instant() if self.time is None else self.time))
-        if files not in _last:
-            table, time = read_events(files)
+        which = self.source.which()
+        if which not in _last:
+            table, time = self.source.read()
             _last.clear()
-            _last[files] = SearchableEvents(self.schema, self.key, table, time)
-        return _last[files]
+            _last[which] = SearchableEvents(self.schema, self.key, table, time)
+        return _last[which]
 
 
 def search(
@@ -95,23 +93,32 @@ def search(
 ) -> DataFrame:
     """The events that these subscriptions (columnar form or a `filter` column) find; batch or streaming.
 
-    `events` is the path of a topic, whose live events are meant: as they stand now, in a streaming query at every micro-batch. Or a
-    DataFrame of events with its `schema`, which is written now to the folder `snapshot`, one that every worker sees.
+    `events` is the path or URL of a topic, whose live events are meant: as they stand now, in a streaming query at every
+    micro-batch; at a URL, as they were pushed last. Or a DataFrame of events with its `schema`, which is written now to the folder
+    `snapshot`, one that every worker sees.
     """
-    at = instant(time)
+    at, given = instant(time), None if time is None else instant(time)
+    source: EventSource
     if isinstance(events, DataFrame):
         if schema is None or snapshot is None:
             raise EventError("search in a DataFrame of events needs schema, and snapshot: a folder that every worker sees")
         made = schema if isinstance(schema, Schema) else Schema(schema)
         folder = folder_of(snapshot, "snapshot").absolute()
-        files: tuple[Path, ...] | None = write_snapshot(events, folder, made, key, at)
+        source, title = FileEvents(write_snapshot(events, folder, made, key, at)), folder.name
+    elif isinstance(place := snapshots_at(events), LakeSnapshots):
+        source = LakeEvents(place, newest(place) if subscriptions.isStreaming else frame_pin(place), given)
+        form = place.newest()
+        made, key, title = form.schema_read, form.key, form.topic
     else:
         folder = folder_of(events, "search").absolute()
         made, key = topic_of(folder)
-        files = None if subscriptions.isStreaming else live_snapshot(folder, at)
+        source = FolderEvents(folder, given) if subscriptions.isStreaming else FileEvents(live_snapshot(folder, at))
+        title = folder.name
     check_subscriptions(subscriptions, made)
-    task = SearchTask(folder, files, made, key, None if time is None else at, corrupt)
-    return map_arrow(subscriptions, task, task.columns)
+    task = SearchTask(source, made, key, corrupt)
+    found = map_arrow(subscriptions, task, task.columns)
+    refused = {"refused": F.count(REASON)} if corrupt else {}
+    return observed(found, titled(f"tidings search {title}"), matched=F.count("event"), **refused)
 
 
 def write_snapshot(events: DataFrame, folder: Path, schema: Schema, key: str | None, time: int) -> tuple[Path, ...]:

@@ -1,26 +1,20 @@
-"""The events that `search` looks through: a snapshot in Arrow files that workers map, and the tree that finds them.
+"""The events that `search` looks through (`event_sources` has them from), and the tree that finds them.
 
-Two sources. A DataFrame of events is written once, a file a partition, by the executors. A topic's live events are read from its
-registry into one file: once for a batch query; for a streaming one once a micro-batch, `folder/pins/<query>/<batch>.arrow`, by the
-first task that comes (`pins.once`), so a retry sees the same events. A file's metadata say at which `time` it was made.
-
-The mapped columns are shared by the workers of a machine; the tree (`MOEventTree`, the engine's own) is each worker's, made when it
+Mapped columns are shared by the workers of a machine; the tree (`MOEventTree`, the engine's own) is each worker's, made when it
 first meets the snapshot, and kept for the last one.
 """
 
 from __future__ import annotations
 
-import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.durable.registry import REGISTRY, Registry
-from tidings.errors import EventError, StorageError, SubscriptionError
+from tidings.errors import EventError, SubscriptionError
 from tidings.index.motree.event_tree import MOEventTree
 from tidings.match.store.hits import LONG_AGO, NEVER, Pairs
 from tidings.match.store.planner import Homes
@@ -28,12 +22,12 @@ from tidings.match.store.segment import Segment
 from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.arrow_numbers import NONE
-from tidings.model.columns.tables import EventBatch, SubscriptionBatch, events_from_arrow, events_to_arrow
+from tidings.model.columns.tables import EventBatch, SubscriptionBatch, events_from_arrow
 from tidings.model.columns.vocabulary import Vocabulary
-from tidings.model.door.event_record import event_from_record
 from tidings.model.values.schema import Schema
 from tidings.spark.frames.answer_columns import FOUND
 from tidings.spark.frames.arrow_stage import Batches, together
+from tidings.spark.transforms.event_sources import write_events
 from tidings.topic.tree_axes import event_axes
 
 FILE = {"file": pa.string(), "rows": pa.int64()}
@@ -110,45 +104,3 @@ class EventWriter:
             file = f"{uuid.uuid4().hex}.arrow"
             write_events(self.folder / file, table, self.time)
             yield pa.record_batch([[file], [len(table)]], schema=pa.schema(list(FILE.items())))
-
-
-def write_events(path: Path, table: pa.Table, time: int) -> None:
-    table = table.replace_schema_metadata({"time": str(time)})
-    try:
-        with pa.ipc.new_file(str(path), table.schema) as writer:
-            writer.write_table(table)
-    except OSError as error:
-        raise StorageError(f"cannot write the events' snapshot {path}: {error}") from error
-
-
-def read_events(files: Sequence[Path]) -> tuple[pa.Table, int]:
-    """The mapped table of all files, and the time of the latest."""
-    try:
-        tables = [pa.ipc.open_file(pa.memory_map(str(file))).read_all() for file in files]
-    except (OSError, pa.ArrowInvalid) as error:
-        raise StorageError(f"the events' snapshot in {files[0].parent} cannot be read: {error}") from error
-    time = max((int(table.schema.metadata[b"time"]) for table in tables), default=0)
-    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables], promote_options="default"), time
-
-
-def write_live(folder: Path, path: Path, time: int) -> None:
-    """The events that the topic in `folder` holds, as its registry says."""
-    schema, key = topic_of(folder)
-    registry = Registry(folder / REGISTRY, readonly=True)
-    try:
-        events = [event_from_record(schema, json.loads(body)) for (body,) in registry.read("SELECT body FROM event ORDER BY id")]
-    finally:
-        registry.close()
-    write_events(path, events_to_arrow(schema, events, key), time)
-
-
-def topic_of(folder: Path) -> tuple[Schema, str | None]:
-    """Schema and key of the topic in `folder`; needs no manifest, since events alone make none."""
-    if not (folder / REGISTRY).is_file():
-        raise StorageError(f"{folder} holds no topic: search takes the folder of one, or a DataFrame of events")
-    registry = Registry(folder / REGISTRY, readonly=True)
-    try:
-        meta = registry.meta()
-    finally:
-        registry.close()
-    return Schema.from_dict(meta["schema"]), meta["key"]
