@@ -136,7 +136,8 @@ def local_cell(value: np.float32, lo: np.float32, scale: np.float32) -> int:
     if value != value:
         return 0
     cell = (value - lo) * scale
-    if cell < 0:
+    # Not `cell < 0`: an infinite value times a scale of nothing, or less an infinite low end, is no number, and stands lowest.
+    if not cell >= 0:
         return 1
     return CELLS if cell >= CELLS - 1 else 1 + wide(cell)
 
