@@ -13,6 +13,7 @@ import httpx
 from hypothesis.stateful import initialize, invariant
 
 import tidings as td
+from tests.oracle.topic import TopicOracle
 from tests.topic.test_topic import FEW, SCHEMA, TopicMachine
 from tidings.serve.run.server import listening, server_of
 from tidings.serve.settings import Settings
@@ -52,6 +53,8 @@ class RemoteMachine(TopicMachine):
     @initialize()
     def start(self) -> None:
         self.name = uuid4().hex
+        self.schema = td.Schema(SCHEMA)
+        self.oracle = TopicOracle(self.schema)
         self.topic = self.host.service.make(self.name, SCHEMA, clock="given")
         self.oracle.weight = lambda word: self.host.hosted(self.name).store.similar.weight(word)
 

@@ -134,7 +134,7 @@ def test_a_preview_says_how_many_a_day_and_why():
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"over": "soon"}, "window is 'soon'"),
+        ({"over": "soon"}, "over is 'soon'"),
         ({"over": 5}, "over is 5: a duration above 0"),
         ({"over": "5 events"}, "over is '5 events': a duration above 0"),
         ({"filter": "prize < 3"}, ".*prize"),

@@ -95,5 +95,5 @@ def test_an_index_that_is_not_there_or_of_another_version(spark, tmp_path):
     fields = json.loads(path.read_text()) | {"format": 0}
     fields.pop("crc")
     path.write_text(json.dumps(fields | {"crc": _checksum(fields)}))
-    with pytest.raises(StorageError, match="has format 0; this version of tidings reads up to format 3"):
+    with pytest.raises(StorageError, match="has format 0; this version of tidings reads up to format 4"):
         match(events, tmp_path / "offers")
