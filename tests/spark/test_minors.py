@@ -43,7 +43,9 @@ def environment_of(version: str) -> Path:
 
 def run_tests(version: str) -> subprocess.CompletedProcess[str]:
     python = environment_of(version)
-    environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
+    # The workers' path too: a folder that a .pth file adds has its own .pth files left unread, so tidings is not found by it.
+    path = os.pathsep.join(str(folder) for folder in (ROOT / "src", ROOT))
+    environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python), "PYTHONPATH": path}
     which = subprocess.run([python, "-c", "import pyspark; print(pyspark.__version__)"], capture_output=True, text=True, check=True)
     assert which.stdout.strip() == version
     chosen = [f"tests/spark/transforms/{test}" for test in TESTS]
