@@ -16,13 +16,13 @@ from experiments.baselines.unicast import MESSAGE_BYTES as UNICAST_BYTES
 from experiments.baselines.unicast import unicast_updates
 from experiments.network.routing import Traffic, route
 from experiments.network.topology import hops_between_brokers
-from experiments.network.zones import Zones
 from experiments.range_topk_beyond import batches, one_and_a_half, servers, theorems
 from experiments.range_topk_counts import beside, heard_by, message_bytes, step
 from experiments.range_topk_data import stocks, synthetic
 from experiments.range_topk_paper import KS, TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, TABLE_6
 from experiments.report import Report
 from tidings.boards.paint.paint import PaintDense, PaintSparse
+from tidings.boards.paint.zones import Zones
 
 METHODS = {"Paint-Dense": None, "Paint-Dense(1)": 1.0, "Paint-Sparse": None, "Paint-Sparse(1)": 1.0}
 
@@ -212,7 +212,7 @@ def judge_traffic(report, run, results, redundancy):
 
 def broker_traffic(report, run, distance, events, name, caption):
     """Figures 14 and 17: bytes over overlay links and IP links."""
-    zones = Zones(run.workload.points[: len(distance) - 1], run.workload.points.min(), run.workload.points.max())
+    zones = Zones.joined(run.workload.points[: len(distance) - 1], run.workload.points.min(), run.workload.points.max())
     middle = (run.workload.points.min() + run.workload.points.max()) / 2
     server = zones.owner(middle, middle)
     owner = None
@@ -225,7 +225,7 @@ def broker_traffic(report, run, distance, events, name, caption):
                 for x in run.workload.updates[1][:events]:
                     traffic.carried(route(zones, server, rectangle(x)), RELAX_BYTES)
             elif method == "Unicast":
-                owner = owners(zones, run.workload.points) if owner is None else owner
+                owner = zones.owners(run.workload.points) if owner is None else owner
                 result = run("Paint-Sparse", k)  # tells the same watchers
                 for row in result["rows"][: result["start"][events]]:
                     hearers = owner[run.watchers.report(tuple(row[:2]), tuple(row[2:4]))]
@@ -242,13 +242,6 @@ def broker_traffic(report, run, distance, events, name, caption):
     for kind, label in (("overlay", "overlay links"), ("ip", "IP links")):
         report.figure(f"{name}_{kind}", lines[kind], "k", f"bytes over {label} an event", logy=True, caption=f"{caption}, {label}")
     return lines
-
-
-def owners(zones, points):
-    owner = np.zeros(len(points), np.int64)
-    for zone in range(len(zones)):
-        owner[((points >= zones.low[zone]) & (points < zones.high[zone])).all(1)] = zone
-    return owner
 
 
 def judge_brokers(report, lines, which):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.network.zones import Zones
+from tidings.boards.paint.zones import Zones
 
 Link = tuple[int, int]
 

@@ -14,14 +14,14 @@ import pytest
 from experiments.network.origin import Origin
 from experiments.network.routing import Traffic, route
 from experiments.network.topology import hops_between_brokers
-from experiments.network.zones import Zones
+from tidings.boards.paint.zones import Zones
 
 INF = math.inf
 
 
 @pytest.fixture(scope="module")
 def zones():
-    return Zones(np.random.default_rng(3).random((60, 2)), 0.0, 1.0)
+    return Zones.joined(np.random.default_rng(3).random((60, 2)), 0.0, 1.0)
 
 
 def test_zones_tile_the_space_and_outliers_have_an_owner(zones):

@@ -12,6 +12,7 @@ Read in this order:
 | `plain`         | any other watcher: all its matches, sorted                                                              |
 | `key_order`     | numbers for keys, and floats in the order of the keys, by which equal ranks are told apart              |
 | `paint/`        | range-topk's painting: a change as few rectangles of watchers, for who sends instead of keeping lists   |
+| `messages/`     | a family's changes as messages, and lists that are kept of messages alone                               |
 
 An object is a `number` (of its key), a watcher a `row` of its family, -1 is none of them. Ranks ascend as relevance descends.
 

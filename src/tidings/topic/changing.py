@@ -29,6 +29,7 @@ from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Attribute, Schema
 from tidings.model.values.window import duration
 from tidings.topic.journal import Act, Journal
+from tidings.topic.painted import Painted
 from tidings.topic.publisher import Publisher
 from tidings.topic.undo import Remembered
 
@@ -57,6 +58,7 @@ class Changing:
         self._writing = threading.RLock()
         self.use(Vocabularies(self.schema))
         self.publisher = self.new_publisher()
+        self._painted = Painted(name, self.schema)
         self.journal: Journal = Remembered(self.new_publisher())
 
     def use(self, vocabularies: Vocabularies) -> None:

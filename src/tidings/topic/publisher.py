@@ -37,7 +37,7 @@ from tidings.topic.live_events import LiveEvents
 from tidings.topic.publications import Publications, event_group
 from tidings.topic.ranked_matches import RankedMatches, parted
 from tidings.topic.telling import differences, in_order, of_changes, parts_of
-from tidings.topic.watching import counts_of
+from tidings.topic.watching import counts_of, same_window
 from tidings.windows.memory import CLOCK
 from tidings.windows.near.ideal_points import POINTS, IdealPoints
 from tidings.windows.windows import Windows
@@ -59,6 +59,8 @@ class Publisher:
         self._expiring: list[tuple[int, str]] = []
         self._gone: list[str] = []
         self.gates = Gates(key is not None)
+        self.touched: set[str] | None = None
+        """keys of objects that were put or taken away, for whoever paints; None if nobody does"""
         self.past: dict[str, dict[str, Values]] = {}
         """what boards that are to be made anew recalled: see `restore_boards`"""
 
@@ -69,7 +71,7 @@ class Publisher:
         made.near, made.gates = copy.deepcopy(self.near, memo), copy.deepcopy(self.gates, memo)
         made._expires, made._expiring, made._gone = dict(self._expires), list(self._expiring), list(self._gone)
         made.ranked = RankedMatches(self.schema, made._expires_at, self.ranked.failures)
-        made.boards = None
+        made.boards, made.touched = None, None
         return made
 
     def activate(self, subscription: Subscription, time: int) -> list[Notification]:
@@ -286,6 +288,8 @@ class Publisher:
                 self.events.put(event)
                 self.events.note([event.id], [at], 0)
                 puts.append((event.id, event.values))
+        if self.touched is not None:
+            self.touched.update(key for key, _ in puts)
         return [] if self.boards is None else parts_of(self.boards.publish_batch(puts, now), at)
 
     def advance(self, time: int) -> Notifications:
@@ -302,6 +306,8 @@ class Publisher:
         self.windows.advance(time)
         told: list[Part] = []
         for instant_of, key in self.events.expire(time):
+            if self.touched is not None:
+                self.touched.add(key)
             if self.boards is not None:
                 told += self._left(self.boards, instant_of - 1)
                 told += parts_of(self.boards.publish(key, None, instant_of), instant_of)
@@ -387,14 +393,3 @@ class Publisher:
                 self.gates.go_on(subscription)
                 self.activate(subscription, clock)
             self.changed_boards()
-
-
-def same_window(before: Subscription, after: Subscription) -> bool:
-    """Whether an update leaves the window, and what it has delivered, as it was.
-
-    What is nothing but an ideal point keeps no list of its matches, so a filter given to it, or taken away, makes another window.
-    """
-    a, b = before, after
-    if a.by is not None and (ideal_point(a) is None) != (ideal_point(b) is None):
-        return False
-    return all(getattr(a, name) == getattr(b, name) for name in ("k", "window", "by", "error", "since", "per", "tz"))

@@ -37,8 +37,7 @@ from tidings.rank.relevance import relevance_of
 from tidings.topic.bodies import with_bodies
 from tidings.topic.changing import Changing, Committed
 from tidings.topic.moving import changed_in_place, moved, placed_within
-from tidings.topic.publisher import same_window
-from tidings.topic.watching import recalls_of
+from tidings.topic.watching import recalls_of, same_window
 
 PAGE = 1000
 Filter = str | Mapping[str, Any]

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal, overload
 
 import pyarrow as pa
 
-from tidings.errors import EventError
+from tidings.boards.messages.family import read_family
+from tidings.errors import EventError, SchemaError
 from tidings.match.answers.explain import Explanation, explain_event, explain_pair, explain_vague
 from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.ordering import match_list, match_rows, match_table, single_table
@@ -131,12 +132,44 @@ class Topic(Subscribing):
 
     # Publishing
 
+    @overload
     def publish(
-        self, event: Any, *, time: Any = None, bodies: bool = False, id: str | None = None, on_unknown: str = RAISE
-    ) -> Notifications:
+        self,
+        event: Any,
+        *,
+        time: Any = ...,
+        bodies: bool = ...,
+        id: str | None = ...,
+        on_unknown: str = ...,
+        as_messages: Literal[False] = ...,
+    ) -> Notifications: ...
+
+    @overload
+    def publish(
+        self,
+        event: Any,
+        *,
+        time: Any = ...,
+        bodies: bool = ...,
+        id: str | None = ...,
+        on_unknown: str = ...,
+        as_messages: Literal[True],
+    ) -> pa.Table: ...
+
+    def publish(
+        self,
+        event: Any,
+        *,
+        time: Any = None,
+        bodies: bool = False,
+        id: str | None = None,
+        on_unknown: str = RAISE,
+        as_messages: bool = False,
+    ) -> Notifications | pa.Table:
         """Take an event in: who is notified of it, and what the passing of time until then brought.
 
-        With `bodies` every notification carries its event (`Notification.body`), here and in the outbox.
+        With `bodies` every notification carries its event (`Notification.body`), here and in the outbox. With `as_messages` the
+        answer is what `messages` says afterwards; the topic's own subscriptions are notified by its outbox alone.
 
         >>> import tidings as td
         >>> deals = td.Topic("deals", {"price": td.Number()})
@@ -148,17 +181,79 @@ class Topic(Subscribing):
         if read.vague:
             raise unpublishable(read)
         with self._writing:
-            return self._publish(PublishedEvent(read, self._at(time), time is not None, self.retention), time, bodies)
+            notes = self._publish(PublishedEvent(read, self._at(time), time is not None, self.retention), time, bodies)
+            return self.messages() if as_messages else notes
+
+    @overload
+    def publish_batch(
+        self,
+        events: Any,
+        *,
+        time: Any = ...,
+        bodies: bool = ...,
+        id: str | None = ...,
+        on_unknown: str = ...,
+        as_messages: Literal[False] = ...,
+    ) -> Notifications: ...
+
+    @overload
+    def publish_batch(
+        self,
+        events: Any,
+        *,
+        time: Any = ...,
+        bodies: bool = ...,
+        id: str | None = ...,
+        on_unknown: str = ...,
+        as_messages: Literal[True],
+    ) -> pa.Table: ...
 
     def publish_batch(
-        self, events: Any, *, time: Any = None, bodies: bool = False, id: str | None = None, on_unknown: str = RAISE
-    ) -> Notifications:
+        self,
+        events: Any,
+        *,
+        time: Any = None,
+        bodies: bool = False,
+        id: str | None = None,
+        on_unknown: str = RAISE,
+        as_messages: bool = False,
+    ) -> Notifications | pa.Table:
         """Take many events in, in order, as one change; an event's own `time` is when it is published unless `time` says."""
         batch = self._batch(events, 0, id, on_unknown)
         if isinstance(batch, list):
             raise unpublishable(next(event for event in batch if event.vague))
         with self._writing:
-            return self._publish(PublishedBatch(batch, self._at(time), time is not None, self.retention), time, bodies)
+            notes = self._publish(PublishedBatch(batch, self._at(time), time is not None, self.retention), time, bodies)
+            return self.messages() if as_messages else notes
+
+    def add_family(self, attribute: str, by: str, k: int, *, epsilon: float | None = None) -> str:
+        """Paint, for watchers elsewhere: those of a range of `attribute` who rank by `by`, with lists no longer than k. Its name.
+
+        With `epsilon` there are fewer messages, some of which tell watchers of objects just outside their lists.
+
+        >>> import tidings as td
+        >>> flats = td.Topic("flats", {"price": td.Number(), "stars": td.Number()}, key="flat")
+        >>> flats.add_family("price", by="stars", k=2)
+        'price:stars:2'
+        >>> flats.publish({"flat": "f1", "price": 900, "stars": 4}, time=0, as_messages=True).num_rows
+        1
+        """
+        if self.key is None:
+            raise SchemaError(f"topic {self.name!r} has no key: messages tell of the objects of a keyed topic")
+        family = read_family(self.schema, attribute, by, k, epsilon)
+        with self._writing:
+            self._painted.add(family)
+        return family.name
+
+    def messages(self) -> pa.Table:
+        """What has changed for painted families since it was last asked, as messages (docs/gateways.md has their columns).
+
+        Its `sequence` counts from 1, and `snapshot` 0 is a topic without objects: whoever begins with the first messages needs
+        nothing else.
+        """
+        with self._writing:
+            self.must_be_whole()
+            return self._painted.messages(self.publisher)
 
     def advance(self, time: Any, *, bodies: bool = False) -> Notifications:
         """Let time pass: promotions and expiries up to and including `time`."""

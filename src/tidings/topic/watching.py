@@ -1,4 +1,5 @@
-"""What of a keyed topic's objects a subscription counts, beside its filter: by its window, its `per` and what it recalls."""
+"""What of a keyed topic's objects a subscription counts, beside its filter: by its window, its `per` and what it recalls. And
+when an update of a subscription goes on with what it counted."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from tidings.model.filter.clause import PREVIOUS, Values
 from tidings.model.values.calendar import window_end
 from tidings.model.values.groups import group_of
 from tidings.model.values.schema import Schema
+from tidings.rank.nearness import ideal_point
 from tidings.topic.live_events import LiveEvents
 
 
@@ -35,3 +37,14 @@ def recalls_of(schema: Schema, subscription: Subscription) -> frozenset[str]:
     if by is not None and by.expression is not None:
         names |= by.expression.attributes
     return frozenset(name for name in names if name.startswith(PREVIOUS))
+
+
+def same_window(before: Subscription, after: Subscription) -> bool:
+    """Whether an update leaves the window, and what it has delivered, as it was.
+
+    What is nothing but an ideal point keeps no list of its matches, so a filter given to it, or taken away, makes another window.
+    """
+    a, b = before, after
+    if a.by is not None and (ideal_point(a) is None) != (ideal_point(b) is None):
+        return False
+    return all(getattr(a, name) == getattr(b, name) for name in ("k", "window", "by", "error", "since", "per", "tz"))

@@ -15,7 +15,7 @@ import pytest
 
 from tests.serve.conftest import DEALS, serving
 from tests.serve.listening import listen, said, take
-from tidings.serve.hearing import tail as tails
+from tidings.serve.hearing import listening as tails
 from tidings.serve.run.server import listening, server_of
 from tidings.serve.service import Service
 from tidings.serve.settings import Settings

@@ -11,6 +11,7 @@ network, a message queue whose partitions are zones of the plane. Where all list
 | `paint`       | `PaintDense`, which knows the objects alone, and updates one by one                         |
 | `sparse`      | `PaintSparse`'s sweep, which knows the watchers too and sends nothing that nobody hears     |
 | `batch`       | Paint-Batch: the net of many updates                                                        |
+| `zones`       | the plane cut into zones: which of them a rectangle meets, which a watcher belongs to       |
 | `watch_lists` | the watcher's side: lists kept by messages alone                                            |
 
 Paper: range-topk, sections II to IV. May import `index.points` alone.

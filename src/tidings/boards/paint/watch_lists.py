@@ -45,12 +45,15 @@ class WatchLists:
         self.arrays = _allocate(k, capacity)
         self.deliveries = 0
 
-    def reset(self, watcher: int, l: float, r: float, objects: list[int], y: list[float]) -> None:
-        """Give a watcher its range and its first list, best first."""
-        if watcher >= len(self.arrays.size):
-            wide = _allocate(self.k, max(2 * len(self.arrays.size), watcher + 1))
+    def reserve(self, watchers: int) -> None:
+        if watchers > len(self.arrays.size):
+            wide = _allocate(self.k, max(2 * len(self.arrays.size), watchers))
             copy_into(self.arrays, wide)
             self.arrays = wide
+
+    def reset(self, watcher: int, l: float, r: float, objects: list[int], y: list[float]) -> None:
+        """Give a watcher its range and its first list, best first."""
+        self.reserve(watcher + 1)
         a = self.arrays
         a.span[watcher] = l, r
         a.size[watcher] = len(objects)

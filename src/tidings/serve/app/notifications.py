@@ -16,8 +16,9 @@ from tidings.serve.app.answers import JSON, NDJSON, json_answer, wanted
 from tidings.serve.app.bodies import object_of
 from tidings.serve.app.documents import body, gives, parameters
 from tidings.serve.app.requests import bytes_of, caller_of, service_of, text, topic_of, whole
+from tidings.serve.hearing.listening import Page, Selection
 from tidings.serve.hearing.streams import EVENT_STREAM, EventStream
-from tidings.serve.hearing.tail import Page, Selection, Tail
+from tidings.serve.hearing.tail import Tail
 from tidings.serve.hosting.hosted_topic import HostedTopic
 from tidings.serve.refusals import Forbidden, NotFound, Unacceptable
 

@@ -26,8 +26,8 @@ from tidings.serve.delivery.outcomes import CLOSED, LATER, REFUSED, TAKEN, Outco
 from tidings.serve.delivery.senders import CloudEvents, Http, Kafka, Postgres, Sender, Webhooks
 from tidings.serve.delivery.sinks import CLOUDEVENTS, KAFKA, OFF, ON, WEBHOOK, Sink, Sinks
 from tidings.serve.hearing.following import follow
+from tidings.serve.hearing.listening import Listening
 from tidings.serve.hearing.notes import Note
-from tidings.serve.hearing.tail import Tail
 
 log = logging.getLogger("tidings.serve")
 LANES = 16
@@ -45,7 +45,7 @@ def sender_of(http: Http, sink: Sink) -> Sender:
 
 
 class Courier:
-    def __init__(self, tail: Tail, sink: Sink, sender: Sender, letters: Letters, changed: Callable[[], None]) -> None:
+    def __init__(self, tail: Listening, sink: Sink, sender: Sender, letters: Letters, changed: Callable[[], None]) -> None:
         self.tail, self.sink, self.sender = tail, sink, sender
         self._letters, self._changed = letters, changed
         self._draw = random.Random()
@@ -169,11 +169,11 @@ class Couriers:
         self.running: dict[tuple[str, str], Courier] = {}
         self._changed: set[tuple[str, str]] = set()
 
-    def open(self, tail: Tail, sinks: Sequence[Sink]) -> None:
+    def open(self, tail: Listening, sinks: Sequence[Sink]) -> None:
         for sink in sinks:
             self.start(tail, sink)
 
-    def start(self, tail: Tail, sink: Sink) -> None:
+    def start(self, tail: Listening, sink: Sink) -> None:
         at = (tail.name, sink.name)
         self.known[at] = sink
         if sink.status == ON:

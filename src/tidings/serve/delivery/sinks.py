@@ -15,7 +15,7 @@ from typing import Any
 from tidings.errors import shown
 from tidings.serve.delivery.addresses import read_url
 from tidings.serve.delivery.outcomes import DAY
-from tidings.serve.hearing.tail import Selection
+from tidings.serve.hearing.listening import Selection
 from tidings.serve.hosting.ledger import Ledger
 from tidings.serve.refusals import NotFound, Unacceptable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.serve.hearing.tail import Selection
+from tidings.serve.hearing.listening import Selection
 from tidings.serve.hosting.ledger import Ledger
 from tidings.serve.refusals import NotFound
 

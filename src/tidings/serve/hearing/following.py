@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
+from tidings.serve.hearing.listening import PAGE, Listener, Listening
 from tidings.serve.hearing.notes import Note
-from tidings.serve.hearing.tail import PAGE, Listener, Tail
 
 
 class Heard(NamedTuple):
@@ -18,9 +18,9 @@ class Heard(NamedTuple):
     gone: int | None = None
 
 
-async def follow(tail: Tail, listener: Listener, after: int) -> AsyncIterator[Heard]:
+async def follow(tail: Listening, listener: Listener, after: int) -> AsyncIterator[Heard]:
     """What the listener's selection has above `after`, then what it hears, until it is over."""
-    gone, newest = await asyncio.to_thread(tail.reader.ends)
+    gone, newest = await asyncio.to_thread(tail.ends)
     cursor = 0 if after > newest else after
     if cursor < gone:
         yield Heard([], cursor, gone)
@@ -31,6 +31,11 @@ async def follow(tail: Tail, listener: Listener, after: int) -> AsyncIterator[He
         while cursor < upto and not listener.over:
             notes = tail.kept(listener.selection, cursor, upto)
             if notes is None:
+                gone, _ = await asyncio.to_thread(tail.ends)
+                if cursor < gone:
+                    yield Heard([], cursor, gone)
+                    cursor = gone
+                    continue
                 notes, cursor = await asyncio.to_thread(tail.page, listener.selection, cursor, PAGE, upto)
             else:
                 cursor = upto

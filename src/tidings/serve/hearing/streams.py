@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tidings.serve.hearing.following import Heard, follow
-from tidings.serve.hearing.tail import Selection, Tail
+from tidings.serve.hearing.listening import Listening, Selection
 
 EVENT_STREAM = "text/event-stream"
 HEADERS = [
@@ -38,7 +38,7 @@ class EventStream(Response):
 
     media_type = EVENT_STREAM
 
-    def __init__(self, tail: Tail, selection: Selection, after: int | None, counted: AbstractContextManager[None]) -> None:
+    def __init__(self, tail: Listening, selection: Selection, after: int | None, counted: AbstractContextManager[None]) -> None:
         """It counts as open within `counted`, which may refuse it."""
         super().__init__(status_code=200)
         self._open = ExitStack()

@@ -1,0 +1,49 @@
+"""A keyed topic's changes as messages: the painters of its families, and what has to be painted next.
+
+The publisher notes the keys that it touched; asked for messages, every painter compares what it painted last with what is there
+now. So messages lead from one state of the topic to another whatever came between, and after a change that was undone, when the
+publisher is another one, all objects are compared.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tidings.boards.messages.family import Family
+from tidings.boards.messages.painter import FamilyPainter
+from tidings.boards.messages.table import no_messages
+from tidings.model.filter.clause import Values
+from tidings.model.values.schema import Schema
+from tidings.topic.publisher import Publisher
+
+
+class Painted:
+    def __init__(self, topic: str, schema: Schema) -> None:
+        self._topic, self._schema = topic, schema
+        self.painters: dict[str, FamilyPainter] = {}
+        self.sequence = 0
+        """of the last messages"""
+        self._publisher: Publisher | None = None
+
+    def add(self, family: Family) -> None:
+        self.painters.setdefault(family.name, FamilyPainter(self._schema, self._topic, family))
+        self._publisher = None
+
+    def messages(self, publisher: Publisher) -> pa.Table:
+        """What has changed since last asked, one sequence; without rows if that concerns no list there could be."""
+        changes = self._changes(publisher)
+        if not changes:
+            return no_messages()
+        self.sequence += 1
+        said = self.sequence, self.sequence - 1, publisher.clock or 0
+        return pa.concat_tables([painter.change(changes, *said) for painter in self.painters.values()])
+
+    def _changes(self, publisher: Publisher) -> dict[str, Values | None]:
+        if publisher is not self._publisher or publisher.touched is None:
+            self._publisher, publisher.touched = publisher, set()
+            known = {key for painter in self.painters.values() for key in painter.objects.keys.number}
+            there: dict[str, Values | None] = {event.id: event.values for event in publisher.events}
+            return {key: None for key in known if key not in there} | there
+        touched, publisher.touched = publisher.touched, set()
+        events = {key: publisher.events.get(key) for key in sorted(touched)}
+        return {key: None if event is None else event.values for key, event in events.items()}
