@@ -12,7 +12,10 @@ browser: ; @command -v chromium || command -v chromium-browser || command -v goo
 check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
 # Hypothesis draws the same examples each time here, so that a red run means a change; `make soak` and plain pytest draw new ones.
 test: setup java ; $(JAVA) $(RUN) -m pytest -n 2 --dist loadgroup -q --durations 10 --hypothesis-profile ci
-pipeline: setup java browser ; $(JAVA) $(RUN) -m pytest -q -m '(kafka or connectors or minors or cluster or lake or browser) and not soak'
+# What is long (`deep`) on both cores, then what needs more than Python and Java, one after the other.
+pipeline: setup java browser
+	$(JAVA) $(RUN) -m pytest -n 2 --dist loadgroup -q --durations 10 --hypothesis-profile ci -m 'deep and not soak'
+	$(JAVA) $(RUN) -m pytest -q -m '(kafka or connectors or minors or cluster or lake or browser) and not soak'
 # Peers from the package registries, beside tidings in one run; what cannot be had is left out with its reason.
 peers: setup java ; $(JAVA) $(RUN) -m benchmarks.peers
 bench: setup ; $(RUN) -m benchmarks

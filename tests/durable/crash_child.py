@@ -28,8 +28,11 @@ import pyarrow as pa
 
 import tidings as td
 from tests.hostile import hostile
+from tidings.durable import event_batches, waiting
 from tidings.match.store import housekeeping, merging
 
+event_batches.FEWEST = waiting.FEWEST = 2
+"""So that single ones are rows here and others columns."""
 SCHEMA = td.Schema({"price": td.Number(0, 8), "brand": td.Category(), "about": td.Words()})
 
 

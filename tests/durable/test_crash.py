@@ -139,7 +139,7 @@ def answers_of(topic: Any, model: Model, probes: list[dict[str, Any]]) -> dict[s
         "tops": {id: [(m.event, m.score) for m in topic.top(id, time=model.time)] for id in model.lists() if id in topic.store},
         "since": {id: topic.subscription(id).since for id in model.windows.interests if id in topic.store},
         "clock": (topic.publisher.clock, topic.publisher.windows.publications),
-        "outbox": sorted(ordinary(note for _, note in outbox(topic)), key=repr),
+        "outbox": sorted(set(ordinary(note for _, note in outbox(topic))), key=repr),
     }
 
 

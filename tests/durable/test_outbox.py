@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import tidings as td
+from tidings.durable import event_batches, waiting
+from tidings.durable.waiting import OutboxPages
 from tidings.errors import OutboxError, StorageError
 
 SCHEMA = {"price": td.Number()}
@@ -27,8 +29,11 @@ def numbers(topic, consumer=None, **asked):
 class Consumers(RuleBasedStateMachine):
     """`done` is the cursor of each consumer, None that of whoever gives no name; `waiting` are the numbers that are kept."""
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(fewest=st.sampled_from([1, 2, 64]))
+    def begin(self, fewest: int) -> None:
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(waiting, "FEWEST", fewest)
+        self.patch.setattr(waiting, "LARGEST", 2)
         self.folder = Path(tempfile.mkdtemp())
         self.topic = td.open(self.folder, "t", SCHEMA)
         self.topic.subscribe("all", time=0)
@@ -38,6 +43,7 @@ class Consumers(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "topic"):
+            self.patch.undo()
             self.topic.close()
             shutil.rmtree(self.folder)
 
@@ -51,6 +57,15 @@ class Consumers(RuleBasedStateMachine):
             self.newest += 1
             self.topic.publish({"id": f"e{self.newest}"}, time=self.newest)
             self.waiting.append(self.newest)
+
+    @rule(count=st.integers(1, 5))
+    def publish_batch(self, count: int) -> None:
+        fresh = range(self.newest + 1, self.newest + count + 1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(event_batches, "FEWEST", 1)
+            self.topic.publish_batch([{"id": f"e{number}"} for number in fresh], time=self.newest)
+        self.waiting += fresh
+        self.newest = fresh[-1]
 
     @rule(name=st.sampled_from(["mail", "push"]), after=st.none() | st.integers(0, 5))
     def add(self, name: str, after: int | None) -> None:
@@ -101,8 +116,8 @@ class Consumers(RuleBasedStateMachine):
     def cursors_are_kept(self) -> None:
         if hasattr(self, "topic"):
             assert self.topic.consumers() == {name: done for name, done in sorted(self.done.items(), key=str) if name is not None}
-            kept = self.topic.registry.read("SELECT number FROM outbox ORDER BY number")
-            assert [number for (number,) in kept] == self.waiting
+            assert [waiting.number for waiting in OutboxPages(self.topic.registry).after(0, 1000)] == self.waiting
+            assert OutboxPages(self.topic.registry).ends() == (min(self.waiting, default=self.newest + 1) - 1, self.newest)
 
 
 Consumers.TestCase.settings = settings(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from examples import spark_board, spark_match, spark_search
 from tests.spark.samples import SPARK
 
@@ -23,6 +25,7 @@ def test_search(spark, capsys):
     assert "in a DataFrame: ann finds e7 (1), bob finds e7 (980)" in said
 
 
+@pytest.mark.deep
 def test_board(spark, capsys):
     spark_board.main(spark)
     said = capsys.readouterr().out

@@ -43,7 +43,8 @@ def test_search_is_a_scan(tail, batches, monkeypatch):
             events.put(event)
         elif i % 3 == 2:
             pair = {one.id: one for one in (before, event)}
-            events.put_batch(batch_of(SCHEMA, Vocabularies(SCHEMA), list(pair.values())))
+            batch = batch_of(SCHEMA, Vocabularies(SCHEMA), list(pair.values()))
+            events.put_batch(batch, np.zeros(len(batch), np.int64), np.arange(len(batch)))
         kept[event.id] = before = event
         if i % 21 == 0:
             gone = f"e{rng.integers(0, 400)}"

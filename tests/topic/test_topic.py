@@ -22,6 +22,7 @@ from tests.hostile import hostile
 from tests.oracle.gates import GateOracle
 from tests.oracle.topic import OracleMatch, TopicOracle
 from tests.oracle.windows import WindowsOracle
+from tidings.durable import event_batches, waiting
 from tidings.match.answers.ordering import match_table
 from tidings.match.store import definition
 from tidings.model.door.event import Event
@@ -548,7 +549,11 @@ def flat(note: td.Notification) -> tuple[object, ...]:
 
 
 class DurableMachine(TopicMachine):
+    """Single events and notifications are rows of the registry, others columns."""
+
     def make(self) -> td.Topic:
+        self.patch.setattr(event_batches, "FEWEST", 2)
+        self.patch.setattr(waiting, "FEWEST", 2)
         self.folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         return td.open(self.folder, "t", self.schema)
 
@@ -595,6 +600,7 @@ def test_a_k_that_is_no_count_is_refused(k: object) -> None:
             ask({"id": "e1", "price": 1}, k)
 
 
+@pytest.mark.deep
 def test_ideal_points_are_reached_through_their_balls() -> None:
     topic = td.Topic("t", SCHEMA)
     by = [json.dumps({"near": {"price": i / 25, "size": i % 7}}) for i in range(200)]

@@ -34,7 +34,7 @@ PLACES = [
     (SlotWindows, "_make_room"),
     (Windows, "activate"),
     (IdealPoints, "publish"),
-    (LiveEvents, "note"),
+    (LiveEvents, "_append"),
     (LiveEvents, "expire"),
     (Memtable, "put"),
     (Memtable, "_append"),

@@ -15,11 +15,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tidings.durable.registry import Registry
-from tidings.match.answers.results import Notification
-from tidings.model.door.event import Event
-from tidings.model.door.event_record import event_to_record
+import numpy as np
 
+from tidings.durable.registry import Registry
+from tidings.durable.waiting import forget, newest
+from tidings.match.answers.notifications import Notifications
+from tidings.match.answers.results import Notification
+from tidings.model.door.event_record import event_to_record
+from tidings.topic.live_events import LiveEvents
+from tidings.topic.publications import Publications
+
+AGAIN = "ON CONFLICT (event) DO UPDATE SET last = excluded.last, body = ifnull(body, excluded.body)"
 MANY = 500
 """Parameters of one statement."""
 
@@ -31,13 +37,18 @@ class Hearing:
     owner_of: Callable[[str], str | None]
 
 
-def put_taken(db: sqlite3.Connection, events: Sequence[Event], notes: Sequence[Notification], hearing: Hearing) -> None:
-    told = Counter(note.event for note in notes)
-    [(newest,)] = db.execute("SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox'")
-    rows = [(e.id, told[e.id], newest, json.dumps(event_to_record(e)) if told[e.id] else None) for e in events]
+def put_taken(db: sqlite3.Connection, events: Publications | None, notes: Sequence[Notification], live: LiveEvents) -> None:
+    """Events that have come, and earlier ones that were told of now, with what their deliveries will say."""
+    told = Counter(notes.table()["event"].to_pylist() if isinstance(notes, Notifications) else [note.event for note in notes])
+    ids = [] if events is None else [str(id) for id in events.ids]
+    known, last = dict(zip(ids, range(len(ids)), strict=True)), newest(db)
+    heard = [] if events is None else events.some_events(np.array([known[id] for id in told if id in known], np.int64))
+    bodies = {event.id: json.dumps(event_to_record(event)) for event in heard}
+    rows = [(id, told[id], last, bodies.get(id)) for id in known]
     db.executemany("INSERT OR REPLACE INTO taken (event, told, last, body) VALUES (?, ?, ?, ?)", rows)
-    promoted = told.keys() - {e.id for e in events}
-    db.executemany("UPDATE taken SET last = ? WHERE event = ?", [(newest, id) for id in promoted])
+    promoted = [(id, live.get(id)) for id in told.keys() - known.keys()]
+    rows = [(id, told[id], last, None if event is None else json.dumps(event_to_record(event))) for id, event in promoted]
+    db.executemany(f"INSERT INTO taken (event, told, last, body) VALUES (?, ?, ?, ?) {AGAIN}", rows)
 
 
 def taken(registry: Registry, ids: Iterable[str]) -> dict[str, int]:
@@ -57,10 +68,9 @@ def records(registry: Registry, ids: Iterable[str]) -> dict[str, str]:
 
 def trim(registry: Registry, keep: int, remembered: int) -> int:
     """Forget what is older than the newest `keep` notifications, and of `remembered` events; the last number that is gone."""
-    [(newest,)] = registry.read("SELECT ifnull(max(number), 0) FROM outbox")
-    gone = int(max(newest - keep, 0))
     with registry.transaction() as db:
-        db.execute("DELETE FROM outbox WHERE number <= ?", (gone,))
+        gone = max(newest(db) - keep, 0)
+        forget(db, gone)
         db.execute("DELETE FROM taken WHERE number <= (SELECT max(number) FROM taken) - ? AND last <= ?", (remembered, gone))
         db.execute("UPDATE taken SET body = NULL WHERE last <= ? AND body IS NOT NULL", (gone,))
     registry.shrink()

@@ -22,14 +22,14 @@ topic with `mode="r"` may read and acknowledge beside the writer.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from tidings.durable.hearing import records
 from tidings.durable.registry import REGISTRY, Registry
+from tidings.durable.waiting import OutboxPages, Waiting, forget, newest
 from tidings.errors import EventError, OutboxError, shown
 from tidings.match.answers.results import Notification, with_body
 from tidings.model.door.single_values import read_id
@@ -38,40 +38,26 @@ UNNAMED = ""
 LARGEST = 2**63 - 1
 ADVANCE = "INSERT INTO consumer VALUES (?, ?) ON CONFLICT (name) DO UPDATE"
 
-_OF = {"subscription": "json_extract(body, '$[0]')", "owner": "json_extract(body, '$[6]')"}
-
-
-class Waiting(NamedTuple):
-    """A notification in the outbox. `id` is stable; `owner` is the subscription's when it was told; `digest` is its list."""
-
-    number: int
-    id: str
-    subscription: str
-    event: str
-    score: float
-    rank: int | None
-    why: str
-    at: str
-    owner: str | None
-    digest: list[dict[str, Any]] | None = None
-
 
 class Outbox:
     registry: Registry
 
+    @cached_property
+    def _pages(self) -> OutboxPages:
+        return OutboxPages(self.registry)
+
     def outbox(self, after: int = 0, limit: int = 1000, *, consumer: str | None = None) -> list[tuple[int, Notification]]:
         """The first `limit` notifications, by number, above `after` that `consumer` did not acknowledge."""
         done = max(_number("after", after), self._done(consumer))
-        rows = self.registry.bodies("outbox", "WHERE number > ? ORDER BY number LIMIT ?", done, _number("limit", limit))
-        return [(number, _notification(body)) for number, body in rows]
+        return [(waiting.number, _notification(waiting)) for waiting in self._pages.after(done, _number("limit", limit))]
 
     def acknowledge(self, number: int, *, consumer: str | None = None) -> None:
         """`consumer` is done with the notifications up to and including `number`; what all are done with is forgotten."""
         name, number = _name(consumer), _number("number", number)
         with self.registry.beside_the_writer() as db:
-            newest = _newest(db)
-            if number > newest:
-                raise OutboxError(f"number is {number}: the newest notification of this topic has number {newest}")
+            last = newest(db)
+            if number > last:
+                raise OutboxError(f"number is {number}: the newest notification of this topic has number {last}")
             if name != UNNAMED:
                 _must_be_there(name, dict(db.execute("SELECT name, done FROM consumer")))
             db.execute(f"{ADVANCE} SET done = max(done, excluded.done)", (name, number))
@@ -85,7 +71,7 @@ class Outbox:
         """
         name, done = _name(name), 0 if after is None else _number("after", after)
         with self.registry.beside_the_writer() as db:
-            db.execute("INSERT OR IGNORE INTO consumer VALUES (?, ?)", (name, min(done, _newest(db))))
+            db.execute("INSERT OR IGNORE INTO consumer VALUES (?, ?)", (name, min(done, newest(db))))
 
     def remove_consumer(self, name: str) -> None:
         """Nothing is kept for `name` any more."""
@@ -114,13 +100,9 @@ class Outbox:
 
 def _forget(db: sqlite3.Connection) -> None:
     """Drop what every consumer is done with."""
-    db.execute("DELETE FROM outbox WHERE number <= (SELECT min(done) FROM consumer)")
-
-
-def _newest(db: sqlite3.Connection) -> int:
-    """The highest number that was ever given."""
-    given = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone()
-    return 0 if given is None else int(given[0])
+    [(done,)] = db.execute("SELECT min(done) FROM consumer")
+    if done is not None:
+        forget(db, done)
 
 
 def _must_be_there(name: str, known: dict[str, int]) -> None:
@@ -149,6 +131,7 @@ class OutboxReader:
 
     def __init__(self, folder: Path) -> None:
         self.registry = Registry(folder / REGISTRY, readonly=True)
+        self._pages = OutboxPages(self.registry)
 
     def version(self) -> int:
         """Another number after every commit of another connection; as cheap as a question can be."""
@@ -156,22 +139,13 @@ class OutboxReader:
 
     def ends(self) -> tuple[int, int]:
         """The last number that is gone, and the newest ever given."""
-        [(newest,)] = self.registry.read("SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox'")
-        [(oldest,)] = self.registry.read("SELECT ifnull(min(number), ?) FROM outbox", newest + 1)
-        return oldest - 1, newest
+        return self._pages.ends()
 
     def after(
         self, number: int, limit: int, *, subscription: str | None = None, owner: str | None = None, upto: int | None = None
     ) -> list[Waiting]:
         """The first `limit` numbered above `number` (and up to `upto`), of one subscription or one owner if that is said."""
-        said = {"subscription": subscription, "owner": owner}
-        wanted = {name: value for name, value in said.items() if value is not None}
-        tests = ["number > ?", *(f"{_OF[name]} = ?" for name in wanted), *([] if upto is None else ["number <= ?"])]
-        parameters = [number, *wanted.values(), *([] if upto is None else [upto]), limit]
-        rows = self.registry.read(
-            f"SELECT number, id, body FROM outbox WHERE {' AND '.join(tests)} ORDER BY number LIMIT ?", *parameters
-        )
-        return [_waiting(*row) for row in rows]
+        return self._pages.after(number, limit, subscription=subscription, owner=owner, upto=upto)
 
     def records(self, ids: list[str]) -> dict[str, str]:
         return records(self.registry, ids)
@@ -180,14 +154,7 @@ class OutboxReader:
         self.registry.close()
 
 
-def _waiting(number: int, id: str, body: str) -> Waiting:
-    fields: list[Any] = json.loads(body)
-    subscription, event, score, rank, why, at = fields[:6]
-    owner, told = fields[6] if len(fields) > 6 else None, fields[7] if len(fields) > 7 and why == "digest" else {}
-    return Waiting(number, id, subscription, event, score, rank, why, at, owner, told.get("digest"))
-
-
-def _notification(body: str) -> Notification:
-    subscription, event, score, rank, why, at, *rest = json.loads(body)
+def _notification(waiting: Waiting) -> Notification:
+    _, _, subscription, event, score, rank, why, at, *_ = waiting
     note = Notification(subscription, event, score, rank, why, datetime.fromisoformat(at))
-    return with_body(note, rest[1]) if len(rest) > 1 else note
+    return note if waiting.body is None else with_body(note, waiting.body)

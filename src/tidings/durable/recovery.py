@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidings._lazy import lazily
+from tidings.durable.event_batches import batch_bodies, restore_batches
 from tidings.durable.registry import Registry
 from tidings.match.store.store import Store
 from tidings.match.store.subscription_rows import rows_of_batch
@@ -68,17 +69,26 @@ def since_of(table: pa.Table) -> int:
 def restore_publisher(publisher: Publisher, store: Store, registry: Registry) -> Publisher:
     """Live events, windows and boards as they were at the last commit, in a publisher that knows nothing yet."""
     events = [json.loads(body) for _, body in registry.bodies("event", "ORDER BY id")]
-    return restored_publisher(publisher, store, registry.meta(), events, registry.bodies("state"))
+    return restored_publisher(publisher, store, registry.meta(), batch_bodies(registry), events, registry.bodies("state"))
 
 
 def restored_publisher(
-    publisher: Publisher, store: Store, meta: Mapping[str, Any], events: Iterable[dict[str, Any]], states: list[tuple[Any, Any]]
+    publisher: Publisher,
+    store: Store,
+    meta: Mapping[str, Any],
+    batches: tuple[list[bytes], list[int]],
+    events: Iterable[dict[str, Any]],
+    states: list[tuple[Any, Any]],
 ) -> Publisher:
-    """The same from what was read: the clock, records of live events, windows by name."""
+    """The same from what was read: the clock, live events in batches and those of them that are gone, records of others, windows
+    by name."""
+    restore_batches(publisher.events, store.schema, *batches)
     for record in events:
-        publisher.events.put(event_from_record(store.schema, record))
-        at, number = record.get("published", NOT_KNOWN)
-        publisher.events.note([record["id"]], [at], number)
-    publisher.restore(meta.get("clock"), meta.get("publications", 0), states, store.near_subscriptions(), store.get)
+        publisher.events.put(event_from_record(store.schema, record), *record.get("published", NOT_KNOWN))
+    clock = meta.get("clock")
+    if clock is not None:
+        publisher.events.expire(clock)
+    publisher.events.replaced = [] if publisher.boards is None else None
+    publisher.restore(clock, meta.get("publications", 0), states, store.near_subscriptions(), store.get)
     publisher.restore_boards(store.subscriptions() if publisher.boards is not None else ())
     return publisher

@@ -7,7 +7,9 @@
 | `chunk`        | a bulk load: the accepted rows as an Arrow IPC stream, `seq` of the load                           |
 | `gone`         | the last removal (or replacement) of an id: a chunk's row is live if no later `seq` stands here    |
 | `event`        | a live event: its record as JSON, `time` and `expires` in microseconds                             |
+| `event_batch`  | live events that came together, as an Arrow stream; `event_gone`: those replaced (`event_batches`) |
 | `outbox`       | a notification with a stable id, until it is acknowledged                                          |
+| `outbox_batch` | many notifications of one commit, as an Arrow stream (`waiting`)                                   |
 | `taken`        | an event that a hearing topic (`outbox`) took: how many were told, and its record while one waits  |
 | `consumer`     | who reads the outbox by a name of his own: the last number that he is done with                    |
 | `state`        | a subscription's window, or any other named state that must survive, as bytes                      |
@@ -34,10 +36,10 @@ from tidings.errors import StorageError, StorageWarning
 from tidings.match.store.array_files import private
 
 REGISTRY = "registry.sqlite"
-FORMAT = 4
-READABLE = (1, 2, 3, 4)
+FORMAT = 5
+READABLE = (1, 2, 3, 4, 5)
 """Format 1 has no check sums beside bodies; format 2 no consumers, and subscriptions without tags and circles; format 3
-no groups, calendars or paces."""
+no groups, calendars or paces; format 4 a row for every live event and every notification."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS subscription (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, body TEXT NOT NULL, crc INTEGER) WITHOUT ROWID;
@@ -47,6 +49,11 @@ CREATE TABLE IF NOT EXISTS gone (id TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITH
 CREATE INDEX IF NOT EXISTS gone_seq ON gone (seq);
 CREATE TABLE IF NOT EXISTS event (id TEXT PRIMARY KEY, expires INTEGER, body TEXT NOT NULL, crc INTEGER) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS event_expires ON event (expires) WHERE expires IS NOT NULL;
+CREATE TABLE IF NOT EXISTS event_batch (
+    first INTEGER PRIMARY KEY, last INTEGER NOT NULL, until INTEGER, gone INTEGER NOT NULL, body BLOB NOT NULL, crc INTEGER
+);
+CREATE TABLE IF NOT EXISTS event_gone (number INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS outbox_batch (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, body BLOB NOT NULL, crc INTEGER);
 CREATE TABLE IF NOT EXISTS outbox (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL, crc INTEGER
 );
@@ -56,8 +63,18 @@ CREATE TABLE IF NOT EXISTS taken (
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, body BLOB NOT NULL, crc INTEGER) WITHOUT ROWID;
 """
 CONSUMERS = "CREATE TABLE IF NOT EXISTS consumer (name TEXT PRIMARY KEY, done INTEGER NOT NULL) WITHOUT ROWID"
-CHECKED = {"subscription": "id", "chunk": "seq", "event": "id", "state": "name", "outbox": "number"}
+CHECKED = {
+    "subscription": "id",
+    "chunk": "seq",
+    "event": "id",
+    "event_batch": "first",
+    "state": "name",
+    "outbox": "number",
+    "outbox_batch": "first",
+}
 """The tables whose bodies have check sums, and what names a row."""
+SINCE_5 = ("event_batch", "event_gone", "outbox_batch")
+"""Tables that an older registry has not, until somebody writes to it."""
 
 
 class Registry:
@@ -81,7 +98,7 @@ class Registry:
                 for table in CHECKED:
                     if not self._has_sums(table):
                         self._db.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")
-            self._summed = {table for table in CHECKED if self._has_sums(table)}
+            self._summed = {table for table in CHECKED if table in SINCE_5 or self._has_sums(table)}
         except sqlite3.Error as error:
             self._db.close()
             raise StorageError(f"cannot open the registry {path}: {error}") from error
@@ -152,16 +169,23 @@ class Registry:
             finally:
                 self._db.execute("ROLLBACK")
 
+    def has(self, table: str) -> bool:
+        return self.read("SELECT count(*) FROM sqlite_master WHERE name = ?", table) != [(0,)]
+
     def bodies(self, table: str, rest: str = "", *parameters: Any) -> list[tuple[Any, Any]]:
         """(name, body) of the rows of a table, each with the check sum that it was written with.
 
         A window's state can begin anew, so one that is damaged is left out with a warning; what else is damaged is an error.
         """
+        return [] if table in SINCE_5 and not self.has(table) else self.sound(table, "body", rest, *parameters)
+
+    def sound(self, table: str, fields: str, rest: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """What names a row and some fields, of which `body` is the last; as `bodies`."""
         sums = "crc" if table in self._summed else "NULL"
-        rows = self.read(f"SELECT {CHECKED[table]}, body, {sums} FROM {table} {rest}", *parameters)
-        sound = [(name, body) for name, body, crc in rows if is_sound(body, crc)]
+        rows = self.read(f"SELECT {CHECKED[table]}, {fields}, {sums} FROM {table} {rest}", *parameters)
+        sound = [row[:-1] for row in rows if is_sound(*row[-2:])]
         if len(sound) < len(rows):
-            damaged = next(name for name, body, crc in rows if not is_sound(body, crc))
+            damaged = next(row[0] for row in rows if not is_sound(*row[-2:]))
             said = f"the registry {self.path} is damaged: {table} {damaged!r} has not the check sum it was written with"
             if table != "state":
                 raise StorageError(f"{said}; restore it from a backup")

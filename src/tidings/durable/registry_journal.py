@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-import secrets
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from tidings.durable import event_batches
+from tidings.durable.event_batches import drop_expired, mark_replaced, put_events, put_single_events
 from tidings.durable.hearing import Hearing, put_taken
 from tidings.durable.recovery import restore_publisher
 from tidings.durable.registry import Registry, crc_of, put_chunk, put_gone, put_subscriptions, set_meta
+from tidings.durable.waiting import put_notes
 from tidings.match.answers.results import Notification
 from tidings.match.store.store import Store
-from tidings.model.door.event import Event
-from tidings.model.door.event_record import event_to_record
 from tidings.model.door.subscription import Subscription, to_record
 from tidings.topic.gates import GATE
 from tidings.topic.journal import Journal
-from tidings.topic.publications import Publications
+from tidings.topic.publications import Publications, PublishedBatch
 from tidings.topic.publisher import Publisher
 
 
@@ -42,13 +41,6 @@ def _drop_states(db: sqlite3.Connection, ids: Sequence[str]) -> None:
     db.executemany("DELETE FROM state WHERE name = ? OR name = ?", [(id, GATE + id) for id in ids])
 
 
-def _kept(told: list[Any], owner: str | None, body: Mapping[str, Any] | None) -> list[Any]:
-    """A notification as the outbox keeps it; owner and body only where there is one."""
-    if body is not None:
-        return [*told, owner, body]
-    return told if owner is None else [*told, owner]
-
-
 class RegistryJournal(Journal):
     def __init__(self, registry: Registry, keyed: bool, outbox_limit: int | None = None) -> None:
         """With an `outbox_limit` the outbox keeps the newest so many, whoever has not heard the others."""
@@ -57,7 +49,7 @@ class RegistryJournal(Journal):
         self.outbox_limit = outbox_limit
         self.hearing: Hearing | None = None
         """set where notifications are delivered with their events and owners, see `outbox`"""
-        self.seen: Callable[[Sequence[Event], Sequence[Notification]], None] | None = None
+        self.seen: Callable[[Publications | None, Sequence[Notification]], None] | None = None
         """told of what was published, once it is committed"""
 
     def must_be_writable(self) -> None:
@@ -100,16 +92,9 @@ class RegistryJournal(Journal):
             _put_states(db, publisher)
             set_meta(db, seq=seq)
 
-    def _put_notes(self, db: sqlite3.Connection, notes: Sequence[Notification]) -> None:
-        """An object may change twice in one instant, and both changes are news; an event enters a list once."""
-        suffix = f"-{secrets.token_hex(4)}" if self.keyed else ""
-        owner = (lambda _: None) if self.hearing is None else self.hearing.owner_of
-        fields = [(n, [*n[:5], n.at.isoformat()], owner(n.subscription)) for n in notes]
-        bodies = [(n.id + suffix, json.dumps(_kept(told, of, n.body))) for n, told, of in fields]
-        due = [(id, body, crc_of(body)) for id, body in bodies]
-        db.executemany("INSERT OR IGNORE INTO outbox (id, body, crc) VALUES (?, ?, ?)", due)
-        if due and self.outbox_limit is not None:
-            db.execute("DELETE FROM outbox WHERE number <= (SELECT max(number) FROM outbox) - ?", (self.outbox_limit,))
+    def _put_notes(self, db: sqlite3.Connection, notes: Sequence[Notification], again: bool = True) -> None:
+        owner_of = None if self.hearing is None else self.hearing.owner_of
+        put_notes(db, notes, self.keyed, owner_of, again and not self.keyed, self.outbox_limit)
 
     def removed(self, seq: int, ids: Sequence[str]) -> None:
         with self.registry.transaction() as db:
@@ -118,22 +103,37 @@ class RegistryJournal(Journal):
             set_meta(db, seq=seq)
 
     def published(self, events: Publications | None, notes: Sequence[Notification], publisher: Publisher) -> None:
-        last = {} if events is None else {e.id: e for e in events.events()}
-        bodies = [(e, json.dumps(event_to_record(e) | {"published": at})) for e, at in publisher.published(last.values())]
-        kept = [(e.id, e.expires, body, crc_of(body)) for e, body in bodies]
-        gone = [(id,) for id in last.keys() - {e.id for e, _ in bodies}]
+        replaced = publisher.events.replaced or []
         with self.registry.transaction() as db:
-            db.executemany("INSERT OR REPLACE INTO event (id, expires, body, crc) VALUES (?, ?, ?, ?)", kept)
-            db.executemany("DELETE FROM event WHERE id = ?", gone)
-            db.execute("DELETE FROM event WHERE expires <= ?", (publisher.clock,))
-            self._put_notes(db, notes)
+            mark_replaced(db, publisher.schema, replaced)
+            together = self._put_together(db, events, publisher, bool(replaced))
+            if not together and events is not None:
+                self._put_each(db, events, publisher)
+            if publisher.clock is not None:
+                db.execute("DELETE FROM event WHERE expires <= ?", (publisher.clock,))
+                drop_expired(db, publisher.clock)
+            self._put_notes(db, notes, again=not together)
             if self.hearing is not None:
-                put_taken(db, list(last.values()), notes, self.hearing)
+                put_taken(db, events, notes, publisher.events)
             _put_states(db, publisher)
             db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.gone_state()])
             set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)
+        replaced.clear()
         if self.seen is not None:
-            self.seen(list(last.values()), notes)
+            self.seen(events, notes)
+
+    def _put_together(self, db: sqlite3.Connection, events: Publications | None, publisher: Publisher, replaces: bool) -> bool:
+        """Keep many events of a stream as columns, if none of them has replaced another; whether that was done."""
+        if self.keyed or replaces or not isinstance(events, PublishedBatch) or len(events) < event_batches.FEWEST:
+            return False
+        put_events(db, events.batch, events.at, publisher.windows.publications)
+        return True
+
+    def _put_each(self, db: sqlite3.Connection, events: Publications, publisher: Publisher) -> None:
+        last = {event.id: event for event in events.events()}
+        live = publisher.published(last.values())
+        put_single_events(db, live)
+        db.executemany("DELETE FROM event WHERE id = ?", [(id,) for id in last.keys() - {event.id for event, _ in live}])
 
     def restored(self, fresh: Callable[[], Publisher], store: Store) -> Publisher:
         return restore_publisher(fresh(), store, self.registry)

@@ -30,14 +30,17 @@ from tidings.index.motree.partition import value_cell_counts
 from tidings.match.store.hits import LONG_AGO, NEVER
 from tidings.model.columns.arrays import ClauseColumns, Vocabularies, encode_clauses
 from tidings.model.columns.arrow_numbers import NONE
-from tidings.model.columns.tables import EventBatch
+from tidings.model.columns.tables import EventBatch, arrow_schema, events_to_arrow
+from tidings.model.columns.written import written
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Clause
 from tidings.model.values.schema import Schema
-from tidings.topic.live_chunks import Batch, Chunk, Singles
+from tidings.topic.live_chunks import Batch, Chunk, Singles, joined
 from tidings.topic.tree_axes import event_axes, searched_widths
 
 CHUNK = 1024
+MANY, LARGEST = 8, 1 << 20
+"""Chunks from which on some are joined, and the most rows of one."""
 TAIL = 256
 FIRST, GROWTH = 1024, 8
 HEIGHT, REMEMBERED = 3, 64
@@ -45,12 +48,12 @@ LARGEST_NAME = 2**31 - 1
 """Of an event in the tree."""
 NOT_KNOWN = (LONG_AGO, LONG_AGO)
 """Of an event that an earlier release kept: when it was published."""
+_NO_ROWS = np.empty(0, np.int64)
 
 
 class LiveEvents:
     def __init__(self, schema: Schema) -> None:
-        self._schema = schema
-        self._published: dict[str, tuple[int, int]] = {}
+        self._schema, self._form = schema, arrow_schema(schema)
         self._number: dict[str, int] = {}
         self._chunks: list[Chunk] = []
         self._firsts: list[int] = []
@@ -62,6 +65,8 @@ class LiveEvents:
         self._tree: MOEventTree | None = None
         self._base = self._indexed = 0
         """the number that the tree calls 0, and the first that it has not"""
+        self.replaced: list[int] | None = None
+        """as which publications those came that others have replaced since, where somebody keeps account of it"""
 
     def __len__(self) -> int:
         return len(self._number)
@@ -85,7 +90,7 @@ class LiveEvents:
     def __deepcopy__(self, memo: object) -> LiveEvents:
         """The same events, without an index of them."""
         made = LiveEvents(self._schema)
-        made._number, made._published, made._next = dict(self._number), dict(self._published), self._next
+        made._number, made._next = dict(self._number), self._next
         made._chunks, made._firsts, made._expiry = (
             [chunk.copied() for chunk in self._chunks],
             list(self._firsts),
@@ -93,52 +98,57 @@ class LiveEvents:
         )
         return made
 
-    def note(self, ids: Sequence[str], at: Sequence[int], first: int) -> None:
-        """They were published at these instants, numbered from `first` on."""
-        self._published.update(zip(ids, zip(at, range(first, first + len(ids)), strict=True), strict=True))
-
     def published(self, id: str) -> tuple[int, int]:
         """When a live event was published, and as the how-manieth."""
-        return self._published.get(id, NOT_KNOWN)
+        number = self._number.get(id)
+        chunk = None if number is None else self._chunk_of(number)
+        return NOT_KNOWN if number is None or chunk is None else chunk.published(number - chunk.first)
 
     def past(self, key: str | None) -> tuple[list[pa.Table], NDArray[np.int64], NDArray[np.int64]]:
         """Tables that hold them, and maybe others; the live rows of these, laid end to end, in the order in which they were
         published; and when each was, NONE where nobody knows."""
-        tables, rows, ids, first = [], [np.empty(0, np.int64)], list[str](), 0
+        tables, rows, at, nth, first = [], [_NO_ROWS], [_NO_ROWS], [_NO_ROWS], 0
         for chunk in self._chunks:
-            table, living = chunk.table(key), chunk.living()
-            tables.append(table)
+            living = chunk.living()
+            tables.append(chunk.table(key))
             rows.append(living + first)
-            ids += table["id" if key is None else key].take(pa.array(living)).to_pylist()
-            first += len(table)
-        known = np.array([self.published(id) for id in ids], np.int64).reshape(-1, 2)
-        order = np.argsort(known[:, 1], kind="stable")
-        return tables, np.concatenate(rows)[order], np.where(known[:, 0] == LONG_AGO, NONE, known[:, 0])[order]
+            at.append(chunk.at_of(living))
+            nth.append(chunk.nth_of(living))
+            first += len(chunk)
+        when, order = np.concatenate(at), np.argsort(np.concatenate(nth), kind="stable")
+        return tables, np.concatenate(rows)[order], np.where(when == LONG_AGO, NONE, when)[order]
 
-    def put(self, event: Event) -> None:
-        self.remove(event.id)
+    def put(self, event: Event, at: int = LONG_AGO, nth: int = LONG_AGO) -> None:
+        """It was published at this instant, as the nth."""
+        self._replace(event.id)
         if not self._chunks or not isinstance(self._chunks[-1], Singles) or len(self._chunks[-1]) >= CHUNK:
             self._append(Singles(self._next, self._schema))
         last = self._chunks[-1]
         assert isinstance(last, Singles)
-        last.append(event)
+        last.append(event, at, nth)
         self._number[event.id] = self._next
         if event.expires is not None:
             self._expire_at(event.expires, self._next)
         self._next += 1
 
-    def put_batch(self, batch: EventBatch) -> None:
+    def put_batch(self, batch: EventBatch, at: NDArray[np.int64], nth: NDArray[np.int64]) -> None:
         """Events of distinct ids. Nothing is made for each but its place in the dict."""
         ids = batch.ids.to_pylist()
         if not self._number.keys().isdisjoint(ids):
             for id in ids:
-                self.remove(id)
-        chunk = Batch(self._next, batch)
+                self._replace(id)
+        chunk = Batch(self._next, batch, at, nth)
         self._append(chunk)
         self._number.update(zip(ids, range(chunk.first, chunk.end), strict=True))
         self._next = chunk.end
         if len(chunk.due):
             self._expire_at(chunk.next_expiry, chunk.first)
+
+    def _replace(self, id: str) -> None:
+        if id in self._number:
+            if self.replaced is not None:
+                self.replaced.append(self.published(id)[1])
+            self.remove(id)
 
     def _expire_at(self, instant: int, number: int) -> None:
         """Entries of what was replaced or removed are dropped when they are most of all."""
@@ -167,7 +177,6 @@ class LiveEvents:
         number = self._number.pop(id, None)
         if number is None:
             return
-        self._published.pop(id, None)
         if number < self._indexed:
             assert self._tree is not None
             self._tree.delete(np.array([number - self._base], np.int32))
@@ -196,10 +205,10 @@ class LiveEvents:
         for event in left:
             del self._number[event.id]
         if isinstance(chunk, Batch):
-            self.put_batch(chunk.rows_alone(rows))
+            self.put_batch(chunk.rows_alone(rows), chunk.at_of(rows), chunk.nth_of(rows))
         else:
-            for event in left:
-                self.put(event)
+            for event, row in zip(left, rows.tolist(), strict=True):
+                self.put(event, *chunk.published(row))
 
     @property
     def next_expiry(self) -> int:
@@ -254,12 +263,32 @@ class LiveEvents:
                     found[event.id] = event
         return [found[id] for id in sorted(found)]
 
+    def search_table(self, clauses: Sequence[Clause], time: int) -> pa.Table:
+        """The same as a table; where a tree is asked one thing and batches answer, without an object an event."""
+        if len(clauses) == 1 and not clauses[0].residue and self._tree is not None and self._next == self._indexed:
+            columns, parts = encode_clauses(self._schema, self._vocabularies, clauses, [0]), []
+            self._searched.append(columns)
+            for chunk, rows in self._rows(self._tree.search(columns, LONG_AGO)):
+                read = chunk.read() if isinstance(chunk, Batch) else None
+                if read is None:
+                    break
+                parts.append((read, rows[(read.expires[rows] == NONE) | (read.expires[rows] > time)]))
+            else:
+                if parts:
+                    return written(self._schema, self._form, parts)
+        return events_to_arrow(self._schema, self.search(clauses, time))
+
     def _events(self, names: NDArray[np.int32]) -> Iterator[Event]:
+        for chunk, rows in self._rows(names):
+            yield from chunk.events(rows)
+
+    def _rows(self, names: NDArray[np.int32]) -> Iterator[tuple[Chunk, NDArray[np.int64]]]:
+        """Where these events of the tree lie."""
         numbers, at = np.sort(names.astype(np.int64) + self._base), 0
         while at < len(numbers):
             chunk = self._chunks[bisect_right(self._firsts, numbers[at]) - 1]
             end = int(numbers.searchsorted(chunk.end))
-            yield from chunk.events(numbers[at:end] - chunk.first)
+            yield chunk, numbers[at:end] - chunk.first
             at = end
 
     def _chunks_since(self, number: int) -> Sequence[Chunk]:
@@ -269,6 +298,8 @@ class LiveEvents:
         if not len(self):
             self._indexed = self._next
             return
+        if len(self._chunks) > MANY:
+            self._join_chunks()
         if self._tree is None or len(self) >= self._measured_at or self._next - self._base >= LARGEST_NAME:
             while len(self) >= self._measured_at:
                 self._measured_at *= GROWTH
@@ -280,6 +311,21 @@ class LiveEvents:
                 names = (chunk.first + rows - self._base).astype(np.int32)
                 self._tree.insert(names, chunk.encoded(self._vocabularies, rows), chunk.expires(rows))
         self._indexed = self._next
+
+    def _join_chunks(self) -> None:
+        """Batches of like sizes become one, so that what a search finds lies in few places; each event is copied a few times at
+        most, since what is joined is never much smaller than what it is joined to."""
+        groups: list[tuple[int, list[Chunk]]] = []
+        for chunk in self._chunks:
+            groups.append((len(chunk), [chunk]))
+            while len(groups) > 1:
+                (before, some), (size, others) = groups[-2:]
+                first = others[0]
+                if before > 2 * size or before + size > LARGEST or not isinstance(first, Batch) or not first.follows(some[-1]):
+                    break
+                groups[-2:] = [(before + size, some + others)]
+        self._chunks = [joined(group) if len(group) > 1 else group[0] for _, group in groups]
+        self._firsts = [chunk.first for chunk in self._chunks]
 
     def _measure(self) -> None:
         """A new, empty tree, with steps measured on the events there are."""

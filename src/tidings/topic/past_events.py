@@ -116,6 +116,9 @@ class PastEvents:
         made = [event for part in self._parts for event in part.some_events(np.arange(len(part)))]
         return [made[row] for row in self._order.tolist()]
 
+    def some_events(self, rows: Rows) -> list[Event]:
+        return [self.event(row) for row in rows.tolist()]
+
     def hits(self, reader: Reader, clock: int) -> Hits:
         """Each batch is asked by itself, and what was found put in the order of all."""
         place = np.full(int(self._first[-1]), -1, np.int32)

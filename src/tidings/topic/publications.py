@@ -44,6 +44,9 @@ class Publications(Protocol):
     def events(self) -> list[Event]:
         """As objects."""
 
+    def some_events(self, rows: NDArray[np.int64]) -> list[Event]:
+        """Some of them."""
+
     def hits(self, reader: Reader, clock: int) -> Hits:
         """Who hears of them, when the clock shows that before the first (it does not go back), but for those that are nothing but
         an ideal point."""
@@ -82,6 +85,10 @@ class PublishedBatch:
         known = self.batch.objects
         return self.batch.some_events(np.arange(len(self.batch))) if known is None else known
 
+    def some_events(self, rows: NDArray[np.int64]) -> list[Event]:
+        known = self.batch.objects
+        return self.batch.some_events(rows) if known is None else [known[row] for row in rows.tolist()]
+
     def hits(self, reader: Reader, clock: int) -> Hits:
         return reader.match(self.batch, at=np.maximum.accumulate(np.maximum(self.at, clock)), near=False)
 
@@ -89,8 +96,7 @@ class PublishedBatch:
         return plain_part(self.ids, self.at, hits)
 
     def join(self, live: LiveEvents, first: int) -> None:
-        live.put_batch(self.batch)
-        live.note(self.ids.to_pylist(), self.at.tolist(), first)
+        live.put_batch(self.batch, self.at, np.arange(first, first + len(self)))
 
 
 def plain_part(ids: pa.StringArray, at: NDArray[np.int64], hits: Hits) -> tuple[NDArray[np.integer], Part] | None:
@@ -136,6 +142,9 @@ class PublishedEvent:
     def events(self) -> list[Event]:
         return [self.event]
 
+    def some_events(self, rows: NDArray[np.int64]) -> list[Event]:
+        return [self.event] * len(rows)
+
     def hits(self, reader: Reader, clock: int) -> Hits:
         return reader.match_one(self.event.values, max(int(self.at[0]), clock), near=False)
 
@@ -151,8 +160,7 @@ class PublishedEvent:
         return np.zeros(n, np.int64), Part(names, [self.event.id] * n, score, None, MATCHED, self.at.repeat(n))
 
     def join(self, live: LiveEvents, first: int) -> None:
-        live.put(self.event)
-        live.note([self.event.id], [int(self.at[0])], first)
+        live.put(self.event, int(self.at[0]), first)
 
 
 class HitNames:

@@ -285,8 +285,7 @@ class Publisher:
                 self.events.remove(event.id)
                 puts.append((event.id, None))
             else:
-                self.events.put(event)
-                self.events.note([event.id], [at], 0)
+                self.events.put(event, at, 0)
                 puts.append((event.id, event.values))
         if self.touched is not None:
             self.touched.update(key for key, _ in puts)

@@ -22,7 +22,7 @@ from tidings.match.answers.results import Match
 from tidings.match.answers.vague_events import has_vague_columns, unpublishable, vague_list, vague_relaxed
 from tidings.model.columns.arrays import EventColumns, encode_events
 from tidings.model.columns.incoming import RAISE, shaped, table_of
-from tidings.model.columns.tables import EventBatch, batch_of, events_from_arrow, events_to_arrow
+from tidings.model.columns.tables import EventBatch, batch_of, events_from_arrow
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import read_k
 from tidings.model.filter.clause import Clause
@@ -270,7 +270,7 @@ class Topic(Subscribing):
         clauses = [Clause()] if filter is None else compile_filter(self.schema, filter)
         with self._writing:
             self.must_be_whole()
-            return events_to_arrow(self.schema, self.publisher.events.search(clauses, self._at(time)))
+            return self.publisher.events.search_table(clauses, self._at(time))
 
     def top(self, id: str, *, time: Any = None) -> list[Match]:
         """A subscription's current list, best first."""

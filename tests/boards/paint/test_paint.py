@@ -137,7 +137,7 @@ class PaintMachine(RuleBasedStateMachine):
         self.objects.check()
 
 
-TestPaint = PaintMachine.TestCase
+TestPaint = pytest.mark.deep(PaintMachine.TestCase)
 TestPaint.settings = settings(max_examples=20, stateful_step_count=10, deadline=None)
 
 
@@ -153,6 +153,7 @@ def test_paint_dense_sends_the_fewest_messages_possible_to_dense_watchers(height
     assert len(messages) == best
 
 
+@pytest.mark.deep
 @settings(max_examples=25, deadline=None)
 @given(
     heights=st.permutations(range(9)),

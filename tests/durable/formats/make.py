@@ -2,8 +2,8 @@
 
 Three small topics with all that a folder can hold (segments, removals in them, a memtable that was not packed, windows by time and
 by count, ideal points, live events, notifications that wait, from format 3 on owners, tags, circles and consumers, from format 4 on
-groups, calendars, paces, windows of objects and what filters recall), and `answers.json`: what the release that wrote them
-answered.
+groups, calendars, paces, windows of objects and what filters recall, from format 5 on events and notifications in batches), and
+`answers.json`: what the release that wrote them answered.
 """
 
 from __future__ import annotations
@@ -94,6 +94,9 @@ def plain(path: Path) -> Any:
     topic.add_consumer("mailer", after=0)
     for event in EVENTS:
         topic.publish({**event, "expires": 100 * SECOND}, time=SECOND)
+    many = [{"id": f"b{i}", "size": i / 8, "expires": (60 + i) * SECOND} for i in range(80)]
+    topic.publish_batch(many, time=SECOND)
+    topic.publish({"id": "b7", "price": 300.0}, time=SECOND)
     return topic
 
 

@@ -273,6 +273,7 @@ def pairs(answer):
     return sorted(zip(*(column.tolist() for column in answer), strict=True))
 
 
+@pytest.mark.deep
 def test_buckets_and_pools_grow_shrink_and_are_reused():
     rng = np.random.default_rng(11)
     vocabularies = Vocabularies(SCHEMA)

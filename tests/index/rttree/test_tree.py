@@ -166,6 +166,7 @@ def test_trees_soak():
     run_state_machine_as_test(Trees, settings=settings(max_examples=500, stateful_step_count=30, deadline=None))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("policy", POLICIES)
 def test_three_levels_of_insertion_and_deletion(policy):
     """Thousands of entries one batch after another: the root rises twice, then falls back."""

@@ -164,6 +164,7 @@ class Machine(RuleBasedStateMachine):
         self.index.check()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_state_machine(name):
     run_machine(name, 25, 12)

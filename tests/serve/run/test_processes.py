@@ -7,6 +7,7 @@ import time
 
 import httpx
 import psutil
+import pytest
 
 import tidings as td
 from tests.serve.conftest import DEALS
@@ -71,6 +72,7 @@ def test_readers_answer_follow_and_hear(tmp_path):
         until(lambda: client.post("/topics/deals/match", json={"x": 3}).status_code == 200)
 
 
+@pytest.mark.deep
 def test_whoever_is_killed_is_started_again_and_nothing_is_lost(tmp_path):
     with Running(tmp_path / "data", "--readers", "1") as service:
         client = service.client

@@ -92,6 +92,7 @@ class TestRun:
         with pytest.raises(JobError, match=r"topic\.schema differs"):
             ensure_topic(spark, job_of({**job, "topic": {**job["topic"], "schema": {"price": "number"}}}), said.append)
 
+    @pytest.mark.deep
     def test_a_warm_up_leaves_nothing_behind(self, spark, tmp_path):
         given(tmp_path)
         job = job_of(spec(tmp_path) | {"answer": {"shards": 2}})

@@ -112,6 +112,7 @@ def test_a_micro_batch_that_runs_again_changes_nothing(spark, tmp_path):
         follower.topic.lake.commit(next_manifest(work, [(0, work.change(0))], {}))
 
 
+@pytest.mark.deep
 def test_windows_on_parts_tell_what_they_tell_on_one_topic(spark, tmp_path):
     """A stream, changed in the middle; a part that is first visited late is read as the pin at the root says."""
     given, source = spark.createDataFrame(subscriptions(60)), tmp_path / "events"

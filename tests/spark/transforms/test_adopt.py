@@ -86,6 +86,7 @@ def test_a_lease_is_in_the_pin_and_holds_its_manifest(topic):
     assert held_in(topic.folder) == set()
 
 
+@pytest.mark.deep
 def test_a_query_whose_lease_ended_says_so_and_goes_on_when_told(spark, tmp_path, topic):
     """It was stopped within its second micro-batch, whose manifest is gone when it comes back."""
     source, form = tmp_path / "events", spark.createDataFrame(EVENTS).schema

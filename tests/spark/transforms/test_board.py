@@ -100,6 +100,7 @@ def test_batch_replays_event_time(spark, flats):
     assert {why for _, _, _, _, why, _ in want} == {"entered", "updated", "left", "dwelt"}
 
 
+@pytest.mark.deep
 def test_streaming_with_changes_in_between_equals_the_embedded_engine(spark, flats, tmp_path):
     """Every turn is another run of the query from its checkpoint, with other watchers and updates."""
     source, form = tmp_path / "updates", spark.createDataFrame(UPDATES).schema
@@ -147,6 +148,7 @@ def test_mistakes_are_said_in_one_sentence(spark, flats, tmp_path):
         board(frame.withColumnRenamed("kind", "colour"), flats.folder)
 
 
+@pytest.mark.deep
 def test_a_checkpoint_of_other_shards_is_refused(spark, flats, tmp_path):
     source, form = tmp_path / "updates", spark.createDataFrame(UPDATES).schema
     for shards in (2, 3):

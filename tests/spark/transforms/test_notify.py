@@ -56,6 +56,7 @@ def test_matches_that_somebody_looked_at_are_told_of_as_others(spark, tmp_path):
         assert rows_of(notify(matches, tmp_path / "offers", shards=3)) == want
 
 
+@pytest.mark.deep
 def test_streaming_with_changes_in_between_equals_the_embedded_engine(spark, tmp_path):
     """Every turn is another run of the query from its checkpoint, with other subscriptions and events, some of them late."""
     source, form = tmp_path / "events", spark.createDataFrame(EVENTS).schema
@@ -82,6 +83,7 @@ def write_as_of(table, folder, number):
     os.utime(folder / f"{number}.parquet", (1_700_000_000 + number,) * 2)
 
 
+@pytest.mark.deep
 def test_streaming_by_event_time_equals_a_replay_in_order(spark, tmp_path):
     """Events come up to fifteen seconds late, the query restarts in the middle; timers tell what the watermark has passed."""
     source, form = tmp_path / "events", spark.createDataFrame(EVENTS).schema

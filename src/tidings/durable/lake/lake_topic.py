@@ -17,6 +17,8 @@ from tidings.match.store.reader import Snapshot
 from tidings.topic.journal import Journal
 from tidings.topic.topic import Topic
 
+RESTORED = ("event", "event_batch", "event_gone", "state")
+
 
 class Unwritten(Journal):
     def __init__(self, title: str) -> None:
@@ -44,7 +46,8 @@ class LakeTopic(Topic):
         ]
         self.use(vocabularies)
         self.store.adopt(Snapshot(tuple(segments), manifest.seq))
-        record = {name: rows_of(folder / file, name) for name, file in manifest.record.items() if name in ("event", "state")}
+        record = {name: rows_of(folder / file, name) for name, file in manifest.record.items() if name in RESTORED}
         events = [json.loads(body) for _, _, body in record.get("event", [])]
+        batches = [body for *_, body in record.get("event_batch", [])], [number for (number,) in record.get("event_gone", [])]
         states = [(name, body) for name, body in record.get("state", [])]
-        self.publisher = restored_publisher(self.new_publisher(), self.store, manifest.facts, events, states)
+        self.publisher = restored_publisher(self.new_publisher(), self.store, manifest.facts, batches, events, states)

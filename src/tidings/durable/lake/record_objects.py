@@ -15,15 +15,25 @@ import pyarrow as pa
 
 from tidings.durable.lake.subscription_objects import read_rows
 from tidings.durable.registry import CHECKED, CONSUMERS, Registry, crc_of, set_meta
+from tidings.durable.waiting import FORGOTTEN
 
 COLUMNS = {
     "event": {"id": pa.string(), "expires": pa.int64(), "body": pa.string()},
+    "event_batch": {
+        "first": pa.int64(),
+        "last": pa.int64(),
+        "until": pa.int64(),
+        "gone": pa.int64(),
+        "body": pa.binary(),
+    },
+    "event_gone": {"number": pa.int64()},
     "state": {"name": pa.string(), "body": pa.binary()},
+    "outbox_batch": {"first": pa.int64(), "last": pa.int64(), "body": pa.binary()},
     "outbox": {"number": pa.int64(), "id": pa.string(), "body": pa.string()},
     "taken": {"number": pa.int64(), "event": pa.string(), "told": pa.int64(), "last": pa.int64(), "body": pa.string()},
     "consumer": {"name": pa.string(), "done": pa.int64()},
 }
-FACTS = ("clock", "publications")
+FACTS = ("clock", "publications", FORGOTTEN)
 """What `meta` says of them."""
 NEWEST = "newest"
 """The fact that says which number each table with numbers has given last, since none is given twice."""
@@ -36,7 +46,7 @@ def record_tables(registry: Registry) -> tuple[dict[str, pa.Table], dict[str, An
     with registry.reading():
         there = {name for (name,) in registry.read("SELECT name FROM sqlite_master WHERE type = 'table'")}
         for name, columns in COLUMNS.items():
-            if name in CHECKED:
+            if name in CHECKED and name in there:
                 registry.bodies(name)  # so that their check sums are looked at
             rows = registry.read(f"SELECT {', '.join(columns)} FROM {name} ORDER BY 1") if name in there else []
             if rows:

@@ -99,6 +99,11 @@ class Notifications(Sequence[Notification]):
         table = pa.concat_tables([part.table() for part in self._parts])
         return table if self._order is None else table.take(pa.array(self._order))
 
+    @property
+    def in_columns(self) -> bool:
+        """Whether `table` says all of them, without an object each."""
+        return bool(self._parts)
+
     def table(self) -> pa.Table:
         """(subscription, event, score, rank, why, at), in the same order."""
         return self._table

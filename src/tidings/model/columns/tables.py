@@ -137,7 +137,17 @@ class EventBatch:
 
     def ending(self, expires: NDArray[np.int64]) -> EventBatch:
         """The same events with other ends."""
-        return replace(self, expires=expires, _read=replace(self._read, expires=expires))
+        ends, objects = (None if end == NONE else end for end in expires.tolist()), self.objects
+        if objects is not None:
+            objects = [replace(event, expires=end) for event, end in zip(objects, ends, strict=True)]
+        return replace(self, expires=expires, _read=replace(self._read, expires=expires), objects=objects)
+
+    def own_table(self) -> pa.Table:
+        """All of it in a form that is read as these events."""
+        name = "id" if self.key is None else self.key
+        table = self.table.select([column for column in self.table.column_names if column not in (name, "expires")])
+        table = table.append_column(name, self.ids)
+        return table if (self.expires == NONE).all() else table.append_column("expires", _instants(self.expires))
 
     def without_codes(self) -> EventBatch:
         """The same for whoever keeps it: without what can be made again."""
@@ -155,6 +165,11 @@ class EventBatch:
         read = self._read if len(rows) == len(self) else self._read.take(rows)
         read.enter_strings(vocabularies)
         return read.encode(self.schema, vocabularies)
+
+    @property
+    def read(self) -> ReadEvents | None:
+        """The columns that tell the events' values, if they alone do."""
+        return self._read if self._read.complete else None
 
     def some_events(self, rows: NDArray[np.int64]) -> list[Event]:
         """Some of the events as objects, of which nothing is kept."""
@@ -263,7 +278,8 @@ def events_to_arrow(schema: Schema, events: Sequence[Event], key: str | None = N
     if key is not None:
         columns.append([event.deleted for event in events])
     made = dict(zip((*names, "time", "expires", "deleted"), columns, strict=False))
-    return pa.Table.from_arrays([_column(made[name], kind) for name, kind in zip(form.names, form.types, strict=True)], schema=form)
+    arrays = [column_of(made[name], kind) for name, kind in zip(form.names, form.types, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=form)
 
 
 def batch_of(schema: Schema, vocabularies: Vocabularies, events: Sequence[Event], key: str | None = None) -> EventBatch:
@@ -290,7 +306,8 @@ def _instants(microseconds: NDArray[np.int64]) -> pa.Array:
     return pa.array(microseconds, mask=microseconds == NONE).cast(_TIMESTAMP)
 
 
-def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+def column_of(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Values as events have them, of one attribute."""
     if values.count(None) == len(values):
         return pa.nulls(len(values), kind)
     if pa.types.is_date(kind):

@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from tidings.durable.outbox import Waiting
+from tidings.durable.waiting import Waiting
 from tidings.serve.delivery.letters import Letters
 from tidings.serve.delivery.outcomes import CLOSED, LATER, REFUSED, TAKEN, Outcome, delay_of
 from tidings.serve.delivery.senders import CloudEvents, Http, Kafka, Postgres, Sender, Webhooks

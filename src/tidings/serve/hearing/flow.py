@@ -20,6 +20,7 @@ from tidings.match.answers.results import Notification
 from tidings.model.door.event import Event
 from tidings.serve.hosting.hosted_topic import HostedTopic
 from tidings.serve.hosting.plain_json import event_json
+from tidings.topic.publications import Publications
 
 SHOWN = 60
 """Events of each kind in one look."""
@@ -44,10 +45,11 @@ class Flow:
         self._over = asyncio.Event()
         hosted.topic.record.seen = self.seen
 
-    def seen(self, events: Sequence[Event], notes: Sequence[Notification]) -> None:
+    def seen(self, published: Publications | None, notes: Sequence[Notification]) -> None:
         """In the writer's thread, after the commit."""
         if not self._looking:
             return
+        events = [] if published is None else list({event.id: event for event in published.events()}.values())
         clock = self._hosted.topic.publisher.clock
         waited = None if clock is None else time.time_ns() // 1000 - clock
         told = Counter(note.event for note in notes)

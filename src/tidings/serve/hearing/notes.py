@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from tidings.durable.outbox import OutboxReader, Waiting
+from tidings.durable.outbox import OutboxReader
+from tidings.durable.waiting import Waiting
 from tidings.model.values.schema import Schema
 from tidings.serve.hosting.plain_json import record_json
 

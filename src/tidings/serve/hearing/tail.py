@@ -13,7 +13,8 @@ import asyncio
 import threading
 from collections.abc import Sequence
 
-from tidings.durable.outbox import OutboxReader, Waiting
+from tidings.durable.outbox import OutboxReader
+from tidings.durable.waiting import Waiting
 from tidings.serve.hearing.listening import PAGE, Listener, Listening, Page, Selection
 from tidings.serve.hearing.notes import Note, Notes
 from tidings.serve.hosting.hosted_topic import HostedTopic

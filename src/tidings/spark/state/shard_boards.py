@@ -49,8 +49,7 @@ class ShardBoards:
         self._states: dict[str, str] = dict(objects.get(STATES) or {})
         for record in (record for id, record in objects.items() if record is not None and id != STATES):
             event = event_from_record(view.schema, record)
-            self.publisher.events.put(event)
-            self.publisher.events.note([event.id], [record.get("published", LONG_AGO)], 0)
+            self.publisher.events.put(event, record.get("published", LONG_AGO), 0)
             if event.expires is not None:
                 self._ends[event.id] = event.expires
         watchers = list(self.mine(view))
@@ -76,9 +75,11 @@ class ShardBoards:
         self.follow(view)
         gone = [Event(id, {}, deleted=True) for id, record in objects.items() if record is None]
         there = [record for record in objects.values() if record is not None]
-        self.replace(gone + [event_from_record(view.schema, record) for record in there], clock)
-        for record in there:
-            self.publisher.events.note([record["id"]], [record.get("published", LONG_AGO)], 0)
+        events = [event_from_record(view.schema, record) for record in there]
+        self.replace(gone + events, clock)
+        for event, record in zip(events, there, strict=True):
+            if event.id in self.publisher.events:
+                self.publisher.events.put(event, record.get("published", LONG_AGO), 0)
         self.changes()
 
     @property
