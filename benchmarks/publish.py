@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,15 +52,18 @@ def struct(columns: Any, names: list[str]) -> pa.Array:
 
 
 def topic_of(placed: Boxes, words: bool = False, **ranking: Any) -> td.Topic:
+    topic = td.Topic("t", SCHEMA)
+    topic.subscribe_many(subscriptions_of(placed, words, **ranking), time=BEGIN - 1)
+    return topic
+
+
+def subscriptions_of(placed: Boxes, words: bool = False, **ranking: Any) -> pa.Table:
     low, high = placed
     columns = {"id": [f"s{i:06}" for i in range(len(low))]}
     columns["place.box"] = struct((*low.T, *high.T), ["xmin", "ymin", "xmax", "ymax"])
     if words:
         columns["about.all"] = [[f"w{word}"] for word in rng.integers(0, 1000, len(low)).tolist()]
-    columns |= {name: [value] * len(low) for name, value in ranking.items()}
-    topic = td.Topic("t", SCHEMA)
-    topic.subscribe_many(pa.table(columns), time=BEGIN - 1)
-    return topic
+    return pa.table(columns | {name: [value] * len(low) for name, value in ranking.items()})
 
 
 def event_tables(first: int = 0) -> Iterator[pa.Table]:
@@ -141,8 +145,8 @@ def live() -> Iterator[dict[str, Any]]:
     tables, codes, held = event_tables(), Vocabularies(SCHEMA), LiveEvents(SCHEMA)
     batches = [events_from_arrow(SCHEMA, codes, next(tables)) for _ in range(100)]
     start = time.process_time()
-    for batch in batches:
-        held.put_batch(batch)
+    for first, batch in enumerate(batches):
+        held.put_batch(batch, np.full(BATCH, BEGIN), np.arange(first * BATCH, (first + 1) * BATCH))
     yield row("live events: taking one in", ((time.process_time() - start) / len(held) * 1e6, 0.0), 2.0)
     topic = td.Topic("t", SCHEMA)
     before = resident()
@@ -151,6 +155,27 @@ def live() -> Iterator[dict[str, Any]]:
     bytes_each = (resident() - before) / len(topic.publisher.events)
     print({"what": "live events: bytes each, resident", "bytes": round(bytes_each), "wanted bytes": 300})
     yield {"what": "live events: bytes each, resident", "bytes": bytes_each, "wanted bytes": 300}
+
+
+def durable() -> Iterator[dict[str, Any]]:
+    """On disk, every batch a commit, beside the same in memory; and how long a folder takes to open with a million live events."""
+    for name, side, wanted in (("hardly any notification", RARE, 10.0), ("39 notifications an event", USUAL, 40.0)):
+        placed, tables = boxes(SUBSCRIPTIONS, side), event_tables()
+        given = [next(tables) for _ in range(12)]
+        memory, _ = timed(topic_of(placed).publish_batch, given, BATCH)
+        with tempfile.TemporaryDirectory() as folder, td.open(folder, "t", SCHEMA) as topic:
+            topic.subscribe_many(subscriptions_of(placed), time=BEGIN - 1)
+            yield row(f"durable publish_batch, {name}", timed(topic.publish_batch, given, BATCH), wanted, "in memory", memory)
+    with tempfile.TemporaryDirectory() as folder:
+        with td.open(folder, "t", SCHEMA) as topic:
+            for table in (next(tables) for _ in range(1_000)):
+                topic.publish_batch(table)
+        start = time.process_time()
+        with td.open(folder) as topic:
+            seconds = time.process_time() - start
+            assert len(topic.publisher.events) == 1_000_000
+    print({"what": "open with 1,000,000 live events", "seconds": round(seconds, 2), "wanted seconds": 1.0})
+    yield {"what": "open with 1,000,000 live events", "seconds": seconds, "wanted seconds": 1.0}
 
 
 def searches() -> Iterator[dict[str, Any]]:
@@ -338,7 +363,7 @@ def near() -> Iterator[dict[str, Any]]:
     yield row("lists by ideal point, k = 10, an hour, batches", measured, measured[1])
 
 
-SECTIONS = (live, searches, streams, lists, tiny, words, relaxed, near, keyed, places, large)
+SECTIONS = (live, durable, searches, streams, lists, tiny, words, relaxed, near, keyed, places, large)
 
 
 def main(only: tuple[str, ...] = ()) -> None:

@@ -39,7 +39,7 @@ class Hearing:
 
 def put_taken(db: sqlite3.Connection, events: Publications | None, notes: Sequence[Notification], live: LiveEvents) -> None:
     """Events that have come, and earlier ones that were told of now, with what their deliveries will say."""
-    told = Counter(notes.table()["event"].to_pylist() if isinstance(notes, Notifications) else [note.event for note in notes])
+    told = notes.told_of() if isinstance(notes, Notifications) else Counter(note.event for note in notes)
     ids = [] if events is None else [str(id) for id in events.ids]
     known, last = dict(zip(ids, range(len(ids)), strict=True)), newest(db)
     heard = [] if events is None else events.some_events(np.array([known[id] for id in told if id in known], np.int64))

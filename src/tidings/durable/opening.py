@@ -16,7 +16,7 @@ import fcntl
 import logging
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -43,6 +43,7 @@ from tidings.durable.recovery import catch_up, restore_publisher
 from tidings.durable.registry import FORMAT, READABLE, REGISTRY, Registry, set_meta
 from tidings.durable.registry_cleanup import prune, pruned_to
 from tidings.durable.registry_journal import RegistryJournal
+from tidings.durable.turns import Turns
 from tidings.errors import SchemaError, StorageError, StorageWarning, shown
 from tidings.match.store.array_files import private
 from tidings.match.store.live_segment import LiveSegment
@@ -51,6 +52,7 @@ from tidings.match.store.segment import Segment
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.values.schema import Attribute, Schema
 from tidings.model.values.window import Window, duration
+from tidings.topic.changing import Answer
 from tidings.topic.topic import Topic
 
 READER_TRIES = 4
@@ -191,6 +193,7 @@ class DurableTopic(Outbox, Topic):
         self.folder = folder
         self.registry = registry
         self.journal = self.record = RegistryJournal(registry, key is not None, settings.get("outbox_limit"))
+        self.turns = Turns(self._writing, registry, self.recover)
         self._lock = lock
         self._files: dict[Segment, str] = {}
         """where each segment that is in service was written"""
@@ -198,6 +201,10 @@ class DurableTopic(Outbox, Topic):
         self._pusher: Pusher | None = None
         """of a topic that is kept in a lake"""
         self._load()
+
+    def in_turn(self, publishing: Callable[[], Answer]) -> Answer:
+        """Threads that publish at the same time share a commit."""
+        return self.turns.take(publishing)
 
     def _load(self) -> None:
         """Map the newest manifest if all its files are sound, and apply what came after it."""

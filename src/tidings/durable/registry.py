@@ -131,6 +131,12 @@ class Registry:
             yield self._db
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is changed in the block is one commit; each `transaction` in it stands or falls by itself."""
+        with self.transaction():
+            yield
+
+    @contextmanager
     def beside_the_writer(self) -> Iterator[sqlite3.Connection]:
         """The same where the topic was opened to read, for what does not concern the writer's memory: the outbox."""
         if not self.readonly:
@@ -148,20 +154,28 @@ class Registry:
 
     @contextmanager
     def _committed(self, db: sqlite3.Connection) -> Iterator[None]:
+        inside, done = db.in_transaction, False
         try:
-            db.execute("BEGIN IMMEDIATE")
+            db.execute("SAVEPOINT one" if inside else "BEGIN IMMEDIATE")
             yield
-            db.execute("COMMIT")
+            db.execute("RELEASE one" if inside else "COMMIT")
+            done = True
         except sqlite3.Error as error:
             raise StorageError(f"the registry {self.path} did not take the change, nothing was applied: {error}") from error
         finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
+            # A full disk may have ended the transaction already.
+            if not done and db.in_transaction:
+                for undo in ("ROLLBACK TO one", "RELEASE one") if inside else ("ROLLBACK",):
+                    db.execute(undo)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Everything read in the block is of one state, that of its beginning, whatever another process writes meanwhile."""
         with self._turn:
+            self._must_be_ours()
+            if self._db.in_transaction:
+                yield
+                return
             self.read("BEGIN")
             try:
                 self.read("SELECT count(*) FROM meta")

@@ -33,6 +33,7 @@ from tidings.topic.painted import Painted
 from tidings.topic.publisher import Publisher
 from tidings.topic.undo import Remembered
 
+Answer = TypeVar("Answer")
 Told = TypeVar("Told", bound=Sequence[Notification])
 
 
@@ -60,6 +61,11 @@ class Changing:
         self.publisher = self.new_publisher()
         self._painted = Painted(name, self.schema)
         self.journal: Journal = Remembered(self.new_publisher())
+
+    def in_turn(self, publishing: Callable[[], Answer]) -> Answer:
+        """Publish when it is this thread's turn."""
+        with self._writing:
+            return publishing()
 
     def use(self, vocabularies: Vocabularies) -> None:
         """Begin with these codes and no subscriptions."""

@@ -180,9 +180,12 @@ class Topic(Subscribing):
         read = self.reader_of(id, on_unknown)(event)
         if read.vague:
             raise unpublishable(read)
-        with self._writing:
+
+        def act() -> Notifications | pa.Table:
             notes = self._publish(PublishedEvent(read, self._at(time), time is not None, self.retention), time, bodies)
             return self.messages() if as_messages else notes
+
+        return self.in_turn(act)
 
     @overload
     def publish_batch(
@@ -222,9 +225,12 @@ class Topic(Subscribing):
         batch = self._batch(events, 0, id, on_unknown)
         if isinstance(batch, list):
             raise unpublishable(next(event for event in batch if event.vague))
-        with self._writing:
+
+        def act() -> Notifications | pa.Table:
             notes = self._publish(PublishedBatch(batch, self._at(time), time is not None, self.retention), time, bodies)
             return self.messages() if as_messages else notes
+
+        return self.in_turn(act)
 
     def add_family(self, attribute: str, by: str, k: int, *, epsilon: float | None = None) -> str:
         """Paint, for watchers elsewhere: those of a range of `attribute` who rank by `by`, with lists no longer than k. Its name.

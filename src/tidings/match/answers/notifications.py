@@ -6,6 +6,7 @@ They come in parts (plain matches, what a group of windows told), each as column
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cached_property, partial
@@ -107,6 +108,10 @@ class Notifications(Sequence[Notification]):
     def table(self) -> pa.Table:
         """(subscription, event, score, rank, why, at), in the same order."""
         return self._table
+
+    def told_of(self) -> Counter[str]:
+        """How many there are of each event."""
+        return Counter(self._table["event"].to_pylist() if self.in_columns else [note.event for note in self._rows])
 
     def __len__(self) -> int:
         return self._length

@@ -8,7 +8,6 @@ published again, whoever sends it (in a keyed topic an id is a key and comes aga
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,7 +92,7 @@ class Writing:
                     fresh.append(event)
         if fresh:
             notes = self.topic.publish(fresh[0]) if len(fresh) == 1 else self.topic.publish_batch(fresh)
-            for id, count in Counter(note.event for note in notes).items():
+            for id, count in notes.told_of().items():
                 if id in mine:
                     answers[mine[id]].told += count
         return answers
