@@ -94,6 +94,8 @@ class GateOracle:
             best: list[Told] = []
             groups: list[object] = []
             for told, group in sorted(kept, key=lambda entry: (-entry[0][1], entry[0][4], entry[0][0])):
+                if told[0] in {other[0] for other in best}:
+                    continue
                 if not self.per or group is None or group not in groups:
                     groups.append(group)
                     best.append(told)

@@ -3,15 +3,18 @@
 The history is a sequence of acts. An act at time t first moves the clock to t, stopping at every instant at which some candidate
 leaves; a publication then takes the next number and joins. After each of these steps every subscription's list is looked at, and
 whoever stands in it for the first time is notified. A publication that is older than the clock is taken with its own time.
+
+A change of a subscription (`change`) makes its list anew of what is live and says how the two lists differ. What has been told, or
+counts though it is older than the subscription, is remembered as long as it may yet stand in the list by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 BEGINNING = -(2**62)
@@ -92,6 +95,24 @@ class Interest:
             counting += [] if taken and self.k is not None else [match]
         return counting[: self.k]
 
+    def lasting(self, time: int, number: int) -> list[Published]:
+        """The candidates that may yet stand in the list if only time passes: no better one of their group outlives them, nor does
+        one of each of k groups. Where publications are counted, only what has no end of its own is sure to outlive another."""
+        found: list[Published] = []
+        for match in (candidates := self.candidates(time, number)):
+            better = [other for other in candidates[: candidates.index(match)] if self._outlives(other, match)]
+            grouped = self.per and match.group is not None
+            if grouped and any(other.group == match.group for other in better):
+                continue
+            groups = {other.group if self.per and other.group is not None else other for other in better}
+            found += [match] if self.k is None or len(groups) < self.k else []
+        return found
+
+    def _outlives(self, other: Published, match: Published) -> bool:
+        if self.count is not None:
+            return not self.leaves(other) and other.number >= match.number
+        return min(self.leaves(other), default=2**62) >= min(self.leaves(match), default=2**62)
+
     def leaves(self, match: Published) -> list[int]:
         ends = [] if match.expires is None else [match.expires]
         ends += [] if self.calendar is None else [period_end(match.time, *self.calendar)]
@@ -161,6 +182,31 @@ class WindowsOracle:
         interest.told |= {match.number for match in top}
         ranks = [0] * len(top) if interest.k is None else range(1, len(top) + 1)
         return [(subscription, m.event, m.relevance, rank, "entered", now) for m, rank in zip(top, ranks, strict=True)]
+
+    def change(
+        self,
+        subscription: str,
+        terms: Mapping[str, Any],
+        live: Sequence[Published],
+        reached: Collection[int],
+        time: int,
+    ) -> list[tuple[str, str, float, int | None, str, int]]:
+        """It has other terms (fields of `Interest`), or asks for something else: `live` is what it then matches, as it then ranks,
+        and `reached` are the numbers of the live ones that it matched and ranked before."""
+        old, now = self.interests[subscription], max(time, self.clock)
+        if old.expires is not None and old.expires <= now:
+            return []
+        lasting = {match.number for match in old.lasting(now, self.number)}
+        listed = [match for match in old.top(now, self.number) if match.number in old.told]
+        counting = [m for m in live if m.time > old.since or m.number not in reached or m.number in lasting]
+        new = self.interests[subscription] = replace(old, **terms, replayed={m.number for m in counting})
+        new.matches = [match for match in counting if new.is_candidate(match, now, self.number)]
+        top = new.top(now, self.number)
+        new.told = (old.told & lasting) | {match.number for match in top}
+        was, there = {match.event: match.relevance for match in listed}, {match.event for match in top}
+        left = [(subscription, event, score, None, "left", now) for event, score in was.items() if event not in there]
+        ranked = [(subscription, m.event, m.relevance, rank, "entered", now) for rank, m in enumerate(top, 1) if m.event not in was]
+        return [*left, *ranked]
 
     def top(self, subscription: str, time: int) -> list[tuple[str, float]]:
         best = self.interests[subscription].top(max(time, self.clock), self.number)

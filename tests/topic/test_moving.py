@@ -120,6 +120,74 @@ def test_moving_tells_what_came_into_reach_and_what_went_out(tmp_path, key):
         assert len(topic.outbox()) == 6 + (0 if key is None else 2)
 
 
+def whys(notes) -> list[tuple[str, str, int | None]]:
+    return [(note.event, note.why, note.rank) for note in notes]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_moving_list_tells_what_differs(tmp_path, durable):
+    """Live events in a row, one a hundredth of a degree; the two nearest of the last hour within three kilometres are listed."""
+    topic = td.open(tmp_path, "taxis", SCHEMA) if durable else td.Topic("taxis", SCHEMA)
+    topic.subscribe("ann", within=((0.0, 0.0), "3 km"), k=2, window="1 hour", by="-price", time=0)
+    for n in range(6):
+        topic.publish({"id": f"t{n}", "price": n, "place": (n / 100, 0.0)}, time=1 + n)
+    assert [match.event for match in topic.top("ann", time=10)] == ["t0", "t1"]
+    for step in range(1, 4):
+        assert topic.move("ann", (step / 100_000, 0.0), time=10) == []
+    assert whys(topic.move("ann", (0.04, 0.0), time=11)) == [
+        ("t0", "left", None),
+        ("t1", "left", None),
+        ("t2", "entered", 1),
+        ("t3", "entered", 2),
+    ]
+    if durable:
+        topic.abandon()
+        topic = td.open(tmp_path)
+    assert topic.move("ann", (0.04001, 0.0), time=12) == []
+    assert whys(topic.publish({"id": "new", "price": 2.5, "place": (0.04, 0.0)}, time=13)) == [("new", "entered", 2)]
+    assert whys(topic.update("ann", k=3, time=14)) == [("t3", "entered", 3)]
+    assert whys(topic.update("ann", by="price", time=15)) == [
+        ("t2", "left", None),
+        ("new", "left", None),
+        ("t5", "entered", 1),
+        ("t4", "entered", 2),
+    ]
+    # Who was told and might yet come back is not told again.
+    assert topic.advance(3606) == []
+    assert [match.event for match in topic.top("ann", time=3606)] == ["new"]
+    topic.close()
+
+
+def test_what_a_list_has_told_it_does_not_tell_again_for_a_step():
+    topic = td.Topic("taxis", SCHEMA)
+    topic.subscribe("ann", within=((0.0, 0.0), "3 km"), k=1, window="1 hour", by="price", time=0)
+    for n, expires in enumerate([None, 100]):
+        topic.publish({"id": f"t{n}", "price": n, "place": (0.0, 0.0), "expires": expires}, time=1 + n)
+    assert topic.move("ann", (0.00001, 0.0), time=10) == []
+    assert topic.advance(200) == []
+    assert [match.event for match in topic.top("ann", time=200)] == ["t0"]
+
+
+def test_a_list_does_not_count_what_was_there_before_it_until_it_comes_into_reach():
+    topic = td.Topic("taxis", SCHEMA)
+    topic.publish({"id": "near", "price": 1, "place": (0.0, 0.0)}, time=0)
+    topic.publish({"id": "far", "price": 1, "place": (1.0, 0.0)}, time=0)
+    topic.subscribe("ann", within=((0.0, 0.0), "1 km"), k=3, window="1 hour", time=1)
+    assert topic.move("ann", (0.00001, 0.0), time=2) == []
+    assert whys(topic.move("ann", (1.0, 0.0), time=3)) == [("far", "entered", 1)]
+    assert whys(topic.move("ann", (0.0, 0.0), time=4)) == [("far", "left", None), ("near", "entered", 1)]
+
+
+def test_an_ideal_point_that_changes_tells_what_differs():
+    topic = td.Topic("sizes", {"size": td.Number()})
+    topic.subscribe("ann", k=1, window="1 hour", by={"near": {"size": 10}}, time=0)
+    for n, size in enumerate([10, 40, 42]):
+        topic.publish({"id": f"s{n}", "size": size}, time=1 + n)
+    assert topic.update("ann", by={"near": {"size": 11}}, time=9) == []
+    assert whys(topic.update("ann", by={"near": {"size": 41.5}}, time=10)) == [("s0", "left", None), ("s2", "entered", 1)]
+    assert whys(topic.publish({"id": "s3", "size": 41.4}, time=11)) == [("s3", "entered", 1)]
+
+
 def test_a_circle_of_the_filter_goes_with_it_and_one_beside_it_stays():
     topic = td.Topic("taxis", SCHEMA)
     topic.subscribe("of", "S_DWITHIN(place, POINT(0 0), 1, 'km') AND price < 5")

@@ -21,7 +21,7 @@ import tidings as td
 from tests.hostile import hostile
 from tests.oracle.gates import GateOracle
 from tests.oracle.topic import OracleMatch, TopicOracle
-from tests.oracle.windows import WindowsOracle
+from tests.oracle.windows import Published, WindowsOracle
 from tidings.durable import event_batches, waiting
 from tidings.match.answers.ordering import match_table
 from tidings.match.store import definition
@@ -32,6 +32,7 @@ from tidings.model.filter.compile import compile_filter
 from tidings.model.values.window import parse_window
 from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import relevance_of
+from tidings.topic.moving import moved
 
 pytestmark = pytest.mark.filterwarnings("ignore::tidings.errors.DroppedWarning")
 SCHEMA = td.Schema(
@@ -158,6 +159,12 @@ RANKINGS = [
     {"k": 2, "window": "PT2S", "per": "id"},
 ]
 POISON = hostile("price")
+TERMS = {
+    "k": st.integers(0, 3),
+    "window": st.sampled_from([None, "2 s", "3 events", "1 hour", "day"]),
+    "by": st.sampled_from([None, "-price", "size", "price / size"]),
+    "per": st.sampled_from([None, "brand", "id"]),
+}
 PACES = [
     {"budget": "2 per hour"},
     {"budget": "3 per day", "cooldown": "2 s"},
@@ -175,6 +182,8 @@ class TopicMachine(RuleBasedStateMachine):
         self.folder: Path | None = None
         self.windows = WindowsOracle()
         self.gates: dict[str, GateOracle] = {}
+        self.published: dict[str, tuple[int, int]] = {}
+        """as the how-manieth, and when"""
         self.time = 0
 
     def make(self) -> td.Topic:
@@ -264,19 +273,61 @@ class TopicMachine(RuleBasedStateMachine):
 
     @rule(id=IDS, filter=st.one_of(st.none(), st.just("price <= 4")))
     def change_filter(self, id, filter) -> None:
-        """A filter given to an ideal point, or taken from it, makes another window; any other keeps it."""
+        clauses = (Clause(),) if filter is None else tuple(compile_filter(self.schema, filter))
+        self._change(id, lambda: self.topic.update(id, filter=filter, time=self.time), {"clauses": clauses})
+
+    @rule(id=IDS, terms=st.fixed_dictionaries({}, optional=TERMS))
+    def change_terms(self, id, terms) -> None:
+        """Another k, window, order or group: how the lists differ is told."""
         before = self.oracle.subscriptions.get(id)
-        if before is not None and before.similarity is None:
-            notes = self.topic.update(id, filter=filter, time=self.time)
-            clauses = (Clause(),) if filter is None else tuple(compile_filter(self.schema, filter))
-            self.oracle.update(id, clauses=clauses)
-            told = [] if before.is_ranked else self._differences(before, self.oracle.subscriptions[id])
-            if id in self.gates:
-                self.gates[id].history += [(note[1:], self._group(self.oracle.events[note[1]])(id)) for note in told]
-                told = [(id, *note) for note, _ in self.gates[id].heard(self.time * SECOND)] if told else []
-            assert [flat(note) for note in notes] == [(*note[:2], round(note[2], 9), *note[3:]) for note in told]
-            if before.by is not None and ideal_point(before) != ideal_point(self.oracle.subscriptions[id]):
-                self._reactivate(id)
+        if before is not None and before.listed is not None and not before.paced:
+            window = {"window": parse_window(terms["window"])} if terms.get("window") is not None else {}
+            self._change(id, lambda: self.topic.update(id, time=self.time, **terms), terms | window)
+
+    @rule(id=IDS, x=EIGHTHS, y=EIGHTHS)
+    def move(self, id, x, y) -> None:
+        before = self.oracle.subscriptions.get(id)
+        if before is None or all(clause.box is None for clause in before.clauses):
+            with pytest.raises(td.errors.SubscriptionError):
+                self.topic.move(id, (x, y), time=self.time)
+        else:
+            clauses = moved(self.schema, before, (x, y)).clauses
+            self._change(id, lambda: self.topic.move(id, (x, y), time=self.time), {"clauses": clauses})
+
+    def _change(self, id: str, act: Callable[[], list[td.Notification]], fields: dict[str, object]) -> None:
+        """What is told is what differs; what has no list, or gets one, begins anew where its window is another."""
+        before = self.oracle.subscriptions.get(id)
+        if before is None or before.similarity is not None:
+            return
+        notes = act()
+        self.oracle.update(id, **fields)
+        after, told = self.oracle.subscriptions[id], []
+        ranked = ("k", "window", "by", "per", "tz")
+        named = (*ranked, "clauses", *(("score", "terms") if before.by is None else ()))
+        other = {name for name in named if getattr(before, name) != getattr(after, name)}
+        if other and before.listed is not None and after.listed is not None:
+            reached = {match.number for match in self._live(before)}
+            terms = {"k": after.k, "per": after.per is not None, **self._span(after)}
+            told = self.windows.change(id, terms, self._live(after), reached, self.time * SECOND)
+        elif other and before.listed is None and after.listed is None:
+            told = self._differences(before, after)
+        if None in (before.listed, after.listed) and (other & {*ranked} or ideal_point(before) != ideal_point(after)):
+            self._restart(id)
+        if id in self.gates:
+            self.gates[id].history += [(note[1:], self._group(self.oracle.events[note[1]])(id)) for note in told]
+            told = [(id, *note) for note, _ in self.gates[id].heard(self.time * SECOND)] if told else []
+        assert [flat(note) for note in notes] == [(*note[:2], round(note[2], 9), *note[3:]) for note in told]
+
+    def _live(self, s: Subscription) -> list[Published]:
+        """The live events that a subscription matches and can rank."""
+        found, now = [], self.time * SECOND
+        for id, e in sorted(self.oracle.events.items()):
+            if (e.expires is None or now < e.expires) and any(clause.holds(self.schema, e.values) for clause in s.clauses):
+                number, at = self.published[id]
+                score = s.score_of(e.values) if s.by is None or not s.is_ranked else relevance_of(self.schema, s.by)(e.values, at)
+                if score is not None and math.isfinite(score):
+                    found.append(Published(id, score, at, e.expires, number, self._group(e)(s.id)))
+        return found
 
     def _judged(self, event: Event, match: OracleMatch, now: int) -> float | None:
         by = self.oracle.subscriptions[match.subscription].by
@@ -293,22 +344,26 @@ class TopicMachine(RuleBasedStateMachine):
             pace |= {"cooldown": None if s.cooldown is None else parse_window(s.cooldown).duration, "tz": s.tz or "UTC"}
             self.gates[id] = GateOracle(False, s.k, **pace, per=s.per is not None, expires=s.expires)
         if s is not None and s.is_ranked:
-            window = (s.window.duration, s.window.count) if s.window is not None else (None, None)
-            calendar = None if s.window is None or s.window.calendar is None else (s.window.calendar, s.tz or "UTC")
-            now = self.time * SECOND
-            self.windows.activate(id, s.listed, *window, now, expires=s.expires, calendar=calendar, per=s.per is not None)
+            self._restart(id)
+
+    def _restart(self, id: str) -> None:
+        if id in self.windows.interests:
+            self.windows.deactivate(id)
+        s = self.oracle.subscriptions[id]
+        if s.is_ranked:
+            span, now = self._span(s), self.time * SECOND
+            self.windows.activate(id, s.listed, time=now, expires=s.expires, per=s.per is not None, **span)
+
+    def _span(self, s: Subscription) -> dict[str, object]:
+        duration, count, unit = (None, None, None) if s.window is None else (s.window.duration, s.window.count, s.window.calendar)
+        return {"duration": duration, "count": count, "calendar": None if unit is None else (unit, s.tz or "UTC")}
 
     def _differences(self, before: Subscription, after: Subscription) -> list[tuple]:
         """The live events that only the one or only the other matches."""
         now = self.time * SECOND
         if after.expires is not None and after.expires <= now:
             return []
-        live = [e for _, e in sorted(self.oracle.events.items()) if e.expires is None or now < e.expires]
-        was, there = (
-            {e.id: s.score_of(e.values) for e in live if any(clause.holds(SCHEMA, e.values) for clause in s.clauses)}
-            for s in (before, after)
-        )
-        was, there = ({id: score for id, score in found.items() if math.isfinite(score)} for found in (was, there))
+        was, there = ({match.event: match.relevance for match in self._live(s)} for s in (before, after))
         left = [(after.id, id, score, None, "left", now) for id, score in was.items() if id not in there]
         return left + [(after.id, id, score, None, "entered", now) for id, score in there.items() if id not in was]
 
@@ -357,9 +412,11 @@ class TopicMachine(RuleBasedStateMachine):
 
     @rule(id=IDS, score=st.integers(0, 3).map(float))
     def rescore(self, id, score) -> None:
-        if id in self.oracle.subscriptions:
+        fields = {"score": score, "terms": {}, "score_source": None}
+        if id in self.oracle.subscriptions and self.oracle.subscriptions[id].similarity is not None:
             self.topic.update(id, score=score, time=self.time)
-            self.oracle.update(id, score=score, terms={}, score_source=None)
+            self.oracle.update(id, **fields)
+        self._change(id, lambda: self.topic.update(id, score=score, time=self.time), fields)
 
     @rule(
         rows=st.lists(
@@ -455,6 +512,7 @@ class TopicMachine(RuleBasedStateMachine):
         read = self.oracle.publish(event, now)
         judged = [(m.subscription, self._judged(read, m, now)) for m in ranked]
         told = self.windows.publish(read.id, now, read.expires, [(s, r) for s, r in judged if r is not None], self._group(read))
+        self.published[read.id] = self.windows.number, now
         expected = [(m.subscription, m.event, m.score, None, "matched", now) for m in plain]
         expected += [(s, e, r, rank or None, why, at) for s, e, r, rank, why, at in told]
         expected = [(*n[:2], round(n[2], 9), *n[3:]) for n in self._paced(in_time(expected), {read.id: read})]
@@ -473,6 +531,7 @@ class TopicMachine(RuleBasedStateMachine):
             read = published[event["id"]] = self.oracle.publish(event, now)
             judged = [(m.subscription, self._judged(read, m, now)) for m in ranked]
             told = self.windows.publish(read.id, now, read.expires, [(s, r) for s, r in judged if r is not None], self._group(read))
+            self.published[read.id] = self.windows.number, now
             expected += [(m.subscription, m.event, round(m.score, 9), None, "matched", now) for m in plain]
             expected += [(s, e, round(r, 9), rank or None, why, at) for s, e, r, rank, why, at in told]
         expected = self._paced(in_time(expected), published)
@@ -515,6 +574,7 @@ class TopicMachine(RuleBasedStateMachine):
             for segment in self.topic.store.snapshot.segments:
                 segment.check()
             self.topic.publisher.near.check()
+            self.topic.publisher.windows.check()
 
 
 def test_explain_says_that_a_vague_event_has_no_score():

@@ -7,10 +7,10 @@ as long as `dwell` counts although it ends at that instant, and a digest is told
 - `cooldown` and `budget`: who may not be told now is never told, only counted (`withheld`). A cooldown is of the subscription, or
 with
   `per` of each value of it; `dwelt` is asked like any other.
-- `digest`: what would be told is collected, and the k best (score desc, time asc, id asc; with `per` the best of each value) are
-told
-  together at the end of the period, as one notification (`digest`) of the best with the list in its body. Of a keyed topic's
-  objects those count that entered or changed in the period and have not left since, with their last score.
+- `digest`: what would be told is collected, and the k best (score desc, time asc, id asc; each event once; with `per` the best of
+each value) are told together at the end of the period, as one notification (`digest`) of the best with the list in its body. Of a
+keyed topic's objects those count that entered or changed in the period and have not left since, with their last score; of a stream
+all that came into reach, also what a move has left behind.
 
 Only subscriptions with a pace have a gate, so others pay for none. State, as JSON by subscription: `spent` and `until` of the
 budget, `quiet` (until when, by group), `stays` (since when, and the score, null once it was told), `kept` of the digest (event,
@@ -128,10 +128,12 @@ class Gate:
             state.kept = self._best()
 
     def _best(self) -> list[list[Any]]:
-        best, groups = list[list[Any]](), {0}
+        best, groups, there = list[list[Any]](), {0}, set[str]()
         for entry in sorted(self.state.kept, key=lambda entry: (-entry[1], entry[2], entry[0])):
-            if self.subscription.per is None or entry[3] == 0 or entry[3] not in groups:
+            alone = self.subscription.per is None or entry[3] == 0 or entry[3] not in groups
+            if alone and entry[0] not in there:
                 groups.add(entry[3])
+                there.add(entry[0])
                 best.append(entry)
         return best[: self.subscription.k]
 

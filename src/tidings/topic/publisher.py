@@ -31,13 +31,14 @@ from tidings.model.values.groups import group_of
 from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import relevance_of
-from tidings.topic.candidates import candidates_of, first_of_groups, reached
+from tidings.topic.candidates import candidates_of, first_of_groups
 from tidings.topic.gates import GATE, Gates, state_json
 from tidings.topic.live_events import LiveEvents
 from tidings.topic.publications import Publications, event_group
 from tidings.topic.ranked_matches import RankedMatches, parted
+from tidings.topic.relisting import asks_otherwise, goes_on, known_of, listed_anew, lists, reached
 from tidings.topic.telling import differences, in_order, of_changes, parts_of
-from tidings.topic.watching import counts_of, same_window
+from tidings.topic.watching import counts_of
 from tidings.windows.memory import CLOCK
 from tidings.windows.near.ideal_points import POINTS, IdealPoints
 from tidings.windows.windows import Windows
@@ -84,17 +85,9 @@ class Publisher:
         s, by = subscription, subscription.by
         if s.expires is not None and s.expires <= time:
             return []
-        now, past = time if self.clock is None else max(time, self.clock), self.past.pop(s.id, None)
-        watch = partial(
-            self.boards.watch,
-            s.id,
-            s.clauses,
-            s.k,
-            expires=s.expires,
-            counts=counts_of(self.schema, self.events, s),
-            past=past,
-            time=now,
-        )
+        counts, past = counts_of(self.schema, self.events, s), self.past.pop(s.id, None)
+        now = self._now(time)
+        watch = partial(self.boards.watch, s.id, s.clauses, s.k, expires=s.expires, counts=counts, past=past, time=now)
         if by is None:
             # A score without a finite value is no match, and matching counts it.
             return of_changes(watch(None, s.score_of, counted=False), time)
@@ -172,14 +165,34 @@ class Publisher:
                 self.past[before.id] = dict(self.boards.past_of(before.id))
             self.deactivate(before.id)
             return self._paced(differences(after.id, listed, self.activate(after, time), instant(time)), None)
-        if not after.is_ranked and not before.is_ranked and before.similarity is None and after.similarity is None:
-            return self._paced(reached(self.events, before, after, time if self.clock is None else max(time, self.clock)), None)
-        if same_window(before, after):
-            if after.id in self.windows:
-                self._expires_at(after.id, after.expires)
+        now = self._now(time)
+        if lists(before, after):
+            return self._paced(self._relisted(before, after, now), None)
+        plain = before.listed is None and after.listed is None and before.similarity is None and after.similarity is None
+        told = reached(self.schema, self.events, before, after, now) if plain else []
+        if not goes_on(before, after):
+            self.deactivate(before.id)
+            self.activate(after, time)
+        elif after.id in self.windows:
+            self._expires_at(after.id, after.expires)
+        return self._paced(told, None)
+
+    def _relisted(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
+        """How a list of the k best differs that has other terms, or asks for something else."""
+        id = after.id
+        if not asks_otherwise(before, after) or not after.is_live(now):
+            self._expires_at(id, after.expires if id in self.windows else None)
             return []
-        self.deactivate(before.id)
-        return self._paced(self.activate(after, time), None)
+        known = known_of(self.schema, self.events, self.windows, self.near, before, now)
+        found, told = listed_anew(self.schema, self.events, self.windows.publications, before, after, known, now)
+        active = id in self.windows
+        self.deactivate(id)
+        if ideal_point(after) is not None:
+            self.activate(after, now)
+        elif active or found:
+            self._begin(after)
+            self.windows.fill(id, found)
+        return told
 
     def publish(self, events: Publications, hits: Hits) -> Notifications:
         """Publish in this order: who is told, and what time brought on the way, in order of time."""
@@ -212,7 +225,7 @@ class Publisher:
 
     def replay(self, subscription: Subscription, time: int) -> list[Notification]:
         """The live events that a new subscription is told of: every match, or its list as it would stand, which it then has."""
-        s, now = subscription, time if self.clock is None else max(time, self.clock)
+        s, now = subscription, self._now(time)
         if s.expires is not None and s.expires <= now:
             return []
         live = self.events.search(s.clauses, now)
@@ -278,7 +291,7 @@ class Publisher:
         return Notifications.of([*heard, *self._paced(Notifications(self._put(events, at)), None)])
 
     def _put(self, events: Sequence[Event], at: int) -> list[Part]:
-        now = at if self.clock is None else max(at, self.clock)
+        now = self._now(at)
         puts: list[tuple[str, Values | None]] = []
         for event in events:
             if event.deleted or (event.expires is not None and event.expires <= now):
@@ -341,6 +354,9 @@ class Publisher:
     @property
     def clock(self) -> int | None:
         return self.windows.clock
+
+    def _now(self, time: int) -> int:
+        return time if self.clock is None else max(time, self.clock)
 
     def changed_state(self) -> list[tuple[str, str]]:
         """The windows that changed since last asked, by subscription, as JSON."""

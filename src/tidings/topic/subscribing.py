@@ -37,7 +37,8 @@ from tidings.rank.relevance import relevance_of
 from tidings.topic.bodies import with_bodies
 from tidings.topic.changing import Changing, Committed
 from tidings.topic.moving import changed_in_place, moved, placed_within
-from tidings.topic.watching import recalls_of, same_window
+from tidings.topic.relisting import asks_otherwise, goes_on, lists
+from tidings.topic.watching import recalls_of
 
 PAGE = 1000
 Filter = str | Mapping[str, Any]
@@ -246,7 +247,7 @@ class Subscribing(Changing):
         time: Any = None,
     ) -> list[Notification]:
         """Change any part of a subscription; None puts a part back to its default. What is told is what differs: objects of a keyed
-        topic, or live events that a subscription without a list hears of, that came into reach (`entered`) or went out (`left`).
+        topic, or live events, that came into reach, or into the list of the k best (`entered`), or went out (`left`).
 
         A new filter leaves the circle of `within` where it is, and a new circle leaves the filter.
         """
@@ -340,18 +341,20 @@ class Subscribing(Changing):
         return len(self.store)
 
     def _replace(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
-        keeps = same_window(before, after)
+        keeps, otherwise = goes_on(before, after), asks_otherwise(before, after)
         if after.is_ranked and (after.since is None or not keeps):
             after = replace(after, since=now)
-            keeps = same_window(before, after)
+            keeps = goes_on(before, after)
         if after.by is not None:
             relevance_of(self.schema, after.by)
+        if otherwise and lists(before, after):
+            after = self._replayed(after)
         seq = self.store.next_seq
         with Committed(self, [after.id]) as change:
             notes: list[Notification] = []
-            shifted = not after.is_ranked and before.clauses != after.clauses and len(self.publisher.events) > 0
+            shifted = otherwise and len(self.publisher.events) > 0
             if not keeps or after.paced or shifted or self.publisher.knows(after.id):
                 notes = change.watch(lambda publisher: publisher.change(before, after, now))
-            self.journal.put(seq, after, notes, self.publisher, same_window=keeps)
+            self.journal.put(seq, after, notes, self.publisher, same_window=keeps and not otherwise)
             self.store.put(seq, [after])
         return notes

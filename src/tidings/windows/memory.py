@@ -68,6 +68,7 @@ event without expiry counts as outliving another, which keeps slightly more than
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -243,6 +244,21 @@ def with_events(memory: Memory, used: NDArray[np.bool_], wanted: int, wanted_byt
     return memory._replace(
         events=padded(kept, 2 * (len(kept) + wanted) + 16), id_bytes=padded(ids, 2 * (total + wanted_bytes) + 256)
     )
+
+
+def with_events_between(memory: Memory, added: Records, ids: Sequence[bytes]) -> Memory:
+    """These events, too, ascending by number, none of which is there; in other arrays, since notifications read the old ones."""
+    stored = memory.events[: memory.meter[STORED]]
+    place = np.searchsorted(stored["number"], added["number"])
+    rename_events(memory, np.arange(len(stored)) + np.searchsorted(added["number"], stored["number"]))
+    lengths = np.array([len(id) for id in ids], np.int64)
+    starts = np.append(stored["id_start"], stored["id_end"][-1:] if len(stored) else 0)
+    texts = np.insert(memory.id_bytes[: starts[-1]], np.repeat(starts[place], lengths), np.frombuffer(b"".join(ids), np.uint8))
+    merged = np.insert(stored, place, added)
+    ends = np.cumsum(np.insert(stored["id_end"] - stored["id_start"], place, lengths))
+    merged["id_start"], merged["id_end"] = np.append(0, ends[:-1]), ends
+    memory.meter[STORED] = len(merged)
+    return memory._replace(events=padded(merged, 2 * len(merged) + 16), id_bytes=padded(texts, 2 * len(texts) + 256))
 
 
 @inlined

@@ -35,10 +35,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidings.errors import SubscriptionError
@@ -47,8 +47,8 @@ from tidings.model.values.window import Window
 from tidings.windows.calendars import period_ends
 from tidings.windows.entries import Entries
 from tidings.windows.invariants import check_lists
-from tidings.windows.memory import ALL, CLOCK, NEVER, NUMBER, empty_memory, padded
-from tidings.windows.slots import Saved, SlotWindows, Terms, concerned_of
+from tidings.windows.memory import ALL, CLOCK, NEVER, NONE, NUMBER, STORED, padded, with_events_between
+from tidings.windows.slots import SlotWindows, Terms, concerned_of
 
 
 class Activation(NamedTuple):
@@ -147,28 +147,33 @@ class Windows(SlotWindows):
         return made
 
     def fill(self, subscription: str, candidates: Sequence[Candidate]) -> None:
-        """Give a list that has just begun candidates that were published before it.
+        """Give a list these candidates instead of those that it has; they may have been published before it.
 
-        Events lie in order of their publication, so all lists are laid out anew: costs what all of them hold.
+        Events lie in order of their publication, so those that are not stored yet are put between others: that costs what all lists
+        hold, else only this one's candidates are looked at.
         """
-        slot, slots = self.slot(subscription), np.array([*self._slots.values()], np.int32)
-        saved, others = self.save(slots), slots != slot
-        before, own = self.memory, saved.lists[~others]
-        own["size"], own["changed"] = len(candidates), 1
-        events, places = np.zeros(len(candidates), saved.events.dtype), np.zeros(len(candidates), saved.places.dtype)
-        events["time"], events["number"] = [c.time for c in candidates], [c.number for c in candidates]
-        events["expires"] = [NEVER if c.expires is None else c.expires for c in candidates]
-        places["event"], places["told"] = np.arange(len(candidates)), [c.told for c in candidates]
-        places["relevance"] = [c.relevance for c in candidates]
-        groups = np.array([c.group for c in candidates], np.int64)
-        filled = Saved(own, places, pa.array([c.event for c in candidates], pa.string()), events, groups)
-        clock, publications = self.clock, self.publications
-        self.memory = empty_memory()._replace(calendar=before.calendar, period=before.period)
-        self.set_clock(clock, publications)
-        had = before.lists[slots]
-        error = np.where(had["bounded"] > 0, 0.5, 0.0)
-        self.begin(slots, Terms(had["k"], had["duration"], had["counted"], had["since"], error, had["per"] > 0))
-        self.load([slots[others], slots[~others]], [saved._replace(lists=saved.lists[others]), filled])
+        row = self._row(self.slot(subscription))
+        stored = self.memory.events["number"][: self.memory.meter[STORED]]
+        missing = sorted({c.number: c for c in candidates}.values(), key=attrgetter("number"))
+        missing = [c for c in missing if not in_sorted(stored, c.number)]
+        if missing:
+            self._store_between(missing)
+        own = self.memory.lists[row]
+        for name in ("viewed", "room", "spare", "spare_room"):
+            own[name] = 0
+        own["edge"], own["changed"] = NONE, 1
+        kept = candidates[: int(own["limit"])] if own["bounded"] else candidates
+        numbers = self.memory.events["number"][: self.memory.meter[STORED]]
+        self._put_candidates({subscription: kept}, {c.number: int(np.searchsorted(numbers, c.number)) for c in kept})
+
+    def _store_between(self, missing: Sequence[Candidate]) -> None:
+        """Store events, ascending by number, where their numbers belong."""
+        times = np.array([c.time for c in missing], np.int64)
+        self.memory = self._calendars.covering(self.memory, times) if self._calendars else self.memory
+        added = np.zeros(len(missing), self.memory.events.dtype)
+        added["time"], added["number"] = times, [c.number for c in missing]
+        added["expires"] = [NEVER if c.expires is None else c.expires for c in missing]
+        self.memory = with_events_between(self.memory, added, [c.event.encode() for c in missing])
 
     def deactivate(self, subscription: str) -> None:
         slot = self.slot(subscription)
@@ -271,6 +276,10 @@ class Windows(SlotWindows):
     def _slots_at(self, rows: Any) -> Any:
         return rows
 
+    def candidates(self, subscription: str, time: int) -> list[Candidate]:
+        """What a list holds and has not forgotten that lives at `time` (or at the clock, if that is later), best first."""
+        return self._candidates(self.slot(subscription), max(time, int(self.memory.meter[CLOCK])))
+
     def _candidates(self, slot: int, now: int) -> list[Candidate]:
         """The slot's candidates that live at `now`, best first."""
         row = self._row(slot)
@@ -320,6 +329,11 @@ class Windows(SlotWindows):
         self._per[slot] = 0 if activation.per is None else 1 + self.grouped.index(activation.per)
         self._slots[subscription], self._activations[subscription] = slot, activation
         return np.array([slot], np.int32)
+
+
+def in_sorted(ascending: NDArray[np.int64], number: int) -> bool:
+    at = int(np.searchsorted(ascending, number))
+    return at < len(ascending) and int(ascending[at]) == number
 
 
 def window_of(saved: Mapping[str, Any]) -> Window | None:

@@ -21,7 +21,7 @@ from tidings.rank.nearness import IdealPoint, ideal_point
 from tidings.windows.entries import Entries
 from tidings.windows.memory import NEVER, Floats, Ints
 from tidings.windows.near.windows import NearWindows
-from tidings.windows.windows import UNREADABLE
+from tidings.windows.windows import UNREADABLE, Candidate
 
 POINTS = "points\0"
 """How the records of published points begin; a subscription of such a name is none of ours."""
@@ -109,6 +109,10 @@ class IdealPoints:
 
     def top(self, id: str, time: int) -> list[tuple[str, float]]:
         return self._home[id].windows.top(id, time)
+
+    def candidates(self, id: str, time: int) -> list[Candidate]:
+        """Of a list what stands in its view, and who was told."""
+        return self._home[id].windows.candidates(id, time)
 
     def changed_state(self) -> Iterator[tuple[str, str]]:
         """What must be kept: the lists that changed since last asked, and the points that came."""
