@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -86,10 +87,28 @@ def events(n: int) -> pa.Table:
 EVENTS = events(120)
 
 
+def subscribe_paced(topic: td.Topic) -> None:
+    """Every pace that a stream can have, with and without a list; a day ends in the middle of EVENTS."""
+    topic.subscribe("few", "price >= 20", budget="9 per day", tz="Europe/Berlin", time=START)
+    topic.subscribe("seldom", "price >= 10", cooldown="4 s", per="brand", time=START)
+    topic.subscribe("both", "size >= 10", budget="12 per hour", cooldown="PT3S", by="size / (price - 50)", time=START)
+    topic.subscribe("listed", k=2, window="20 s", by="-price", cooldown="5 s", per="brand", time=START)
+    topic.subscribe("ending", budget="40 per day", expires="2025-12-31T23:00:10Z", time=START)
+    topic.subscribe("daily", k=3, by="-price", per="brand", digest="day", tz="Europe/Berlin", time=START)
+    topic.subscribe("timely", "size <= 50", k=2, digest="at 23:00", time=START)
+    topic.subscribe("all", "price <= 30", digest="month", tz="Europe/Berlin", time=START)
+
+
 def rows_of(table: pa.Table | DataFrame) -> list[tuple]:
-    """The rows, in order."""
+    """The rows, in order; without a digest where there is none."""
     made = table if isinstance(table, pa.Table) else table.toArrow()
-    return sorted(tuple(row.values()) for row in made.to_pylist())
+    return sorted(tuple(value for name, value in row.items() if name != "digest" or value is not None) for row in made.to_pylist())
+
+
+def told(notes: Iterable[td.Notification]) -> list[tuple]:
+    """The same of notifications."""
+    digests = {note.id: [{**one, "at": datetime.fromisoformat(one["at"])} for one in note.digest] for note in notes}
+    return sorted((note.id, *note, *([digests[note.id]] if digests[note.id] else [])) for note in notes)
 
 
 def drain(stream: DataFrame, sink: Path, checkpoint: Path, **options: str) -> None:

@@ -7,6 +7,7 @@ from this process's cache, for topics in lakes too.
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from tidings.match.store.sorted_ids import ABSENT
 from tidings.match.store.subscription_rows import RANKING
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch, events_from_arrow
+from tidings.model.filter.clause import PREVIOUS
 from tidings.model.values.schema import Schema
 from tidings.topic.ranked_matches import Relevances
 
@@ -109,6 +111,21 @@ class View:
                     taken = segment.segment.table[name].combine_chunks().take(pa.array(place.ordinal[here]))
                     columns[name] = pc.replace_with_mask(columns[name], pa.array(here), taken)
         return pa.table(columns)
+
+    @cached_property
+    def recalling(self) -> str | None:
+        """A live subscription whose filter asks for a value before an object's last update, if there is one."""
+        for live in self.segments if self.key is not None else ():
+            asking = [
+                clause
+                for clause, residues in live.segment.residues.items()
+                if any(name.startswith(PREVIOUS) for residue in residues for name in residue.attributes)
+            ]
+            ordinals = live.segment.owner(np.array(asking, np.int32)).astype(np.int64)
+            ordinals = ordinals[live.is_live(ordinals, self.manifest.seq)] if len(ordinals) else ordinals
+            if len(ordinals):
+                return live.names(ordinals[:1])[0]
+        return None
 
     def check(self) -> None:
         for segment in self.segments:

@@ -233,7 +233,11 @@ class Gates:
     def changed(self) -> list[tuple[str, str]]:
         """Names and states, as JSON, of the gates that are not what they were when last asked."""
         names, self._changed = self._changed, set()
-        return [(GATE + id, json.dumps(asdict(self._gates[id].state))) for id in names if id in self._gates]
+        return self.states(names)
+
+    def states(self, ids: Iterable[str]) -> list[tuple[str, str]]:
+        """Names and states, as JSON, of those of these that have a gate."""
+        return [(GATE + id, json.dumps(asdict(self._gates[id].state))) for id in ids if id in self._gates]
 
     def restore(self, states: Iterable[tuple[str, str]]) -> None:
         """What `changed` gave, for the gates that are made next."""

@@ -172,7 +172,7 @@ class Subscribing(Changing):
         """The same for an object, as JSON has it: `{"id": "ann", "filter": "price < 500", "k": 5}`."""
         now, subscription = self._at(time), made(self.schema, source)
         must_fit(self.schema, subscription, self.key)
-        if subscription.is_ranked:
+        if subscription.is_ranked or self.key is not None:
             subscription = replace(subscription, since=now)
         with self._writing:
             subscription = self._replayed(subscription) if replay else subscription
@@ -342,7 +342,7 @@ class Subscribing(Changing):
 
     def _replace(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
         keeps, otherwise = goes_on(before, after), asks_otherwise(before, after)
-        if after.is_ranked and (after.since is None or not keeps):
+        if self.key is None and after.is_ranked and (after.since is None or not keeps):
             after = replace(after, since=now)
             keeps = goes_on(before, after)
         if after.by is not None:

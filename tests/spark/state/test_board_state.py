@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 
-from tests.spark.samples import START
+from tests.spark.samples import rows_of
 from tests.spark.state.state_tester import StateTester
 from tests.spark.state.test_state import forget_all, forget_nothing, swap
-from tests.spark.transforms.test_board import CHANGES, EACH, TURNS, UPDATES, flats, told
+from tests.spark.transforms.test_board import CHANGES, EACH, TURNS, UPDATES, flats, told, told_rows
 from tidings.durable.snapshots import snapshots_at
-from tidings.errors import StorageError, SubscriptionError
-from tidings.match.answers.results import Notification
+from tidings.errors import StorageError
 from tidings.spark.frames.pins import newest
 from tidings.spark.state import board_processor, shard_log
 from tidings.spark.state.board_processor import BoardProcessor
@@ -37,8 +36,7 @@ class Stream:
     def turn(self, updates: pa.Table) -> list[tuple]:
         self.processor.pin = newest(self.place)
         rows = self.tester.test([Row(shard=0, partition=0, body=to_bytes(updates))])
-        notes = [note for row in rows for note in with_ids(from_bytes(row.body)).drop_columns(["id"]).to_pylist()]
-        return told([Notification(**note) for note in notes])
+        return told_rows([note for row in rows for note in rows_of(with_ids(from_bytes(row.body)))])
 
 
 def pieces() -> list[pa.Table]:
@@ -87,13 +85,5 @@ def test_state_of_a_later_version_is_refused(flats, monkeypatch):
     stream.turn(pieces()[0])
     head = json.loads(stream.tester.value_states["head"].value[0])
     stream.tester.value_states["head"].value = (json.dumps({**head, "format": 99}),)
-    with pytest.raises(StorageError, match="has state of format 99, and this version of tidings reads 3: run the version"):
+    with pytest.raises(StorageError, match="has state of format 99, and this version of tidings reads 4: run the version"):
         stream.turn(pieces()[1])
-
-
-def test_a_digest_is_refused_in_one_sentence(flats, monkeypatch):
-    monkeypatch.setattr(shard_log, "_copies", {})
-    flats.subscribe("daily", digest="day", time=START)
-    flats.flush()
-    with pytest.raises(SubscriptionError, match="subscription 'daily' has a digest: board gives a row for each notification"):
-        Stream(flats).turn(pieces()[0])

@@ -13,11 +13,11 @@ from pyspark.sql import Row
 
 import tidings as td
 from tests.hostile import hostile, ordinary
-from tests.spark.samples import EVENTS, SCHEMA, START, rows_of, subscriptions
+from tests.spark.samples import EVENTS, SCHEMA, START, rows_of, subscribe_paced, subscriptions, told
 from tests.spark.state.state_tester import StateTester
-from tests.spark.transforms.test_notify import CHANGES, told
+from tests.spark.transforms.test_notify import CHANGES
 from tidings.durable.snapshots import snapshots_at, view_of
-from tidings.errors import StorageError, SubscriptionError
+from tidings.errors import StorageError
 from tidings.spark.frames.match_task import MatchTask
 from tidings.spark.frames.pins import newest
 from tidings.spark.state import shard_log, window_processor
@@ -103,6 +103,7 @@ def test_any_worker_goes_on_from_the_state(tmp_path, monkeypatch, worker, small)
     rng, kept, got, want = random.Random(5), {}, [], []
     with td.open(tmp_path, "offers", SCHEMA) as topic:
         topic.subscribe_many(sample(80), time=START)
+        subscribe_paced(topic)
         for id, ranking in hostile("price", START).items():
             topic.subscribe(id, **ranking, time=START)
         stream = Stream(tmp_path, topic)
@@ -115,7 +116,7 @@ def test_any_worker_goes_on_from_the_state(tmp_path, monkeypatch, worker, small)
                 CHANGES[number // 3 % len(CHANGES)](topic, part["time"][-1].as_py())
             worker(rng, kept)
     assert sorted(ordinary(got)) == sorted(ordinary(want))
-    assert {row[5] for row in want} == {"matched", "entered", "promoted"}
+    assert {row[5] for row in want} == {"matched", "entered", "promoted", "digest"}
 
 
 def test_a_partition_whose_events_were_all_refused_is_counted_and_has_no_time(tmp_path):
@@ -156,6 +157,7 @@ def test_by_event_time_the_order_of_arrival_does_not_matter(tmp_path, monkeypatc
     got = []
     with td.open(tmp_path, "offers", SCHEMA) as topic:
         topic.subscribe_many(sample(80), time=START)
+        subscribe_paced(topic)
         stream = Stream(tmp_path, topic, delay=True)
         begin = pc.min(EVENTS["time"]).cast(pa.int64()).as_py() // 1000
         # Events come up to ten seconds after their time, and the watermark stays ten behind.
@@ -209,16 +211,6 @@ def test_a_checkpoint_keeps_its_shards_and_its_delay(tmp_path, monkeypatch):
             stream.turn(EVENTS.slice(10, 10))
 
 
-@pytest.mark.parametrize("pace", [{"budget": "1 per day"}, {"cooldown": "1 hour"}, {"digest": "day"}])
-def test_a_pace_is_refused_in_one_sentence(tmp_path, monkeypatch, pace):
-    monkeypatch.setattr(shard_log, "_copies", {})
-    with td.open(tmp_path, "offers", SCHEMA) as topic:
-        topic.subscribe("s", "price >= 0", **pace, time=START)
-        stream = Stream(tmp_path, topic)
-        with pytest.raises(SubscriptionError, match=f"subscription 's' has a {next(iter(pace))}: notify tells everything at once"):
-            stream.turn(EVENTS.slice(0, 10))
-
-
 def test_state_that_was_written_without_a_version_is_read(tmp_path, monkeypatch):
     """Then the head was flat; log and chunks were what they are."""
     monkeypatch.setattr(shard_log, "_copies", {})
@@ -230,7 +222,7 @@ def test_state_that_was_written_without_a_version_is_read(tmp_path, monkeypatch)
             part = EVENTS.slice(first, 20)
             assert rows_of(stream.turn(part)) == told(topic.publish_batch(part))
             head = json.loads(stream.tester.value_states["head"].value[0])
-            assert head.pop("format") == 3
+            assert head.pop("format") == 4
             facts = head.pop("facts")
             stream.tester.value_states["head"].value = (json.dumps(head | facts),)
             shard_log._copies.clear()

@@ -12,7 +12,7 @@ import pytest
 
 import tidings as td
 from tests.hostile import hostile, ordinary
-from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, subscriptions
+from tests.spark.samples import EVENTS, SCHEMA, SPARK, START, drain, rows_of, subscribe_paced, subscriptions, told
 from tidings.errors import EventError, StorageError
 from tidings.spark import match, notify
 
@@ -21,18 +21,15 @@ CHANGES = [
     lambda topic, at: topic.unsubscribe("s9"),
     lambda topic, at: topic.subscribe("s10", "price <= 80", k=2, window="25 s", by="-price", time=at),
     lambda topic, at: topic.update("s11", k=3),
-    lambda topic, at: topic.update("s13", score=7.0),
+    lambda topic, at: [topic.update("s13", score=7.0), topic.update("few", budget="30 per day")],
 ]
-
-
-def told(notes) -> list[tuple]:
-    return sorted((n.id, n.subscription, n.event, n.score, n.rank, n.why, n.at) for n in notes)
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_batch_replays_event_time(spark, tmp_path, partitions):
     with td.open(tmp_path / "offers", "offers", SCHEMA) as topic:
         topic.subscribe_many(subscriptions(150), time=START)
+        subscribe_paced(topic)
         for id, ranking in hostile("price", START).items():
             topic.subscribe(id, **ranking, time=START)
         topic.flush()
@@ -40,7 +37,7 @@ def test_batch_replays_event_time(spark, tmp_path, partitions):
         got = rows_of(notify(matches, topic.folder, shards=3))
         want = told(topic.publish_batch(EVENTS))
     assert ordinary(got) == ordinary(want)
-    assert {row[5] for row in want} == {"matched", "entered", "promoted"}
+    assert {row[5] for row in want} == {"matched", "entered", "promoted", "digest"}
 
 
 def test_matches_that_somebody_looked_at_are_told_of_as_others(spark, tmp_path):
@@ -65,6 +62,7 @@ def test_streaming_with_changes_in_between_equals_the_embedded_engine(spark, tmp
     want = []
     with td.open(tmp_path / "offers", "offers", SCHEMA) as topic:
         topic.subscribe_many(subscriptions(150), time=START)
+        subscribe_paced(topic)
         for turn, change in enumerate(CHANGES):
             topic.flush()
             part = shuffled.slice(turn * 30, 30).sort_by([("time", "ascending"), ("id", "ascending")])
@@ -95,6 +93,7 @@ def test_streaming_by_event_time_equals_a_replay_in_order(spark, tmp_path):
     last = last.set_column(last.column_names.index("time"), "time", pa.array([end], pa.timestamp("us", "UTC")))
     with td.open(tmp_path / "offers", "offers", SCHEMA) as topic:
         topic.subscribe_many(subscriptions(100), time=START)
+        subscribe_paced(topic)
         topic.flush()
         for number in range(6):
             part = EVENTS.take(pa.array(arrival[number * 20 : number * 20 + 20]))

@@ -18,4 +18,6 @@ NOTIFICATION = {
     "rank": pa.int32(),
     "why": pa.string(),
     "at": pa.timestamp("us", "UTC"),
+    "digest": pa.list_(pa.struct([("event", pa.string()), ("score", pa.float64()), ("at", pa.timestamp("us", "UTC"))])),
 }
+"""`digest` is what a digest tells together, best first; null of any other."""

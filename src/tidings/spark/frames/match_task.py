@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from tidings.durable.manifest_view import View
 from tidings.durable.snapshots import Snapshots
-from tidings.errors import EventError
+from tidings.errors import EventError, SubscriptionError
 from tidings.match.answers.ordering import ROW, table_of
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.tables import EventBatch
@@ -79,6 +79,10 @@ class MatchTask:
                 yield from self.match(view, batch, time)
 
     def match(self, view: View, batch: pa.RecordBatch, time: int) -> Iterator[pa.RecordBatch]:
+        if view.recalling is not None:
+            raise SubscriptionError(
+                f"subscription {view.recalling!r} asks for PREV: match sees events and no objects; board keeps them"
+            )
         table, refused = self._readable(pa.Table.from_batches([batch]), view.key or "id")
         own = set(event_columns(view))
         beside = [*dict(self.carried), *([ROW] if self.numbered else [])]
@@ -151,6 +155,8 @@ def ranked(view: View, events: EventBatch, time: int) -> pa.Table:
     judge, tables = view.relevances.of_batch(published), []
     for found in view.find(events, time):
         relevance = judge.of(found)
+        listed = found.source.ranked(found.ordinal)
+        relevance = found.score if listed is None else np.where(listed, relevance, found.score)
         known = np.isfinite(relevance)
         found = found.where(known)
         named = table_of(found.event, found.source.ids(found.ordinal), found.score)

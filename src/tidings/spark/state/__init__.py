@@ -3,8 +3,8 @@
 A shard is a group of subscriptions, by a hash of their ids, whose state is one key of Spark's: one key a subscription costs
 thirty times as much. Read `shard_log` first: a head, a log of steps and a packing in Spark's state, and one rule by which a
 worker trusts the copy it kept. `state_format` has the bytes and their version. Then, for windows: `shard_records` (matches
-packed for their shards), `window_steps` (what a micro-batch did), `shard_windows` (the windows of a shard), `window_processor`
-(these as Spark state). For boards: `shard_boards`, `board_processor`. Both give `notification_rows`.
+packed for their shards), `window_steps` (what a micro-batch did), `shard_gates` (paces), `shard_windows` (the windows of a
+shard), `window_processor` (these as Spark state). For boards: `shard_boards`, `board_processor`. Both give `notification_rows`.
 
 Imports: `frames`, and the engine's rooms.
 """

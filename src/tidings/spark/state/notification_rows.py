@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 
 import numpy as np
@@ -21,9 +22,12 @@ from tidings.spark.state.state_format import from_bytes
 ON_THE_WAY = {name: kind for name, kind in NOTIFICATION.items() if name != "id"} | {"at": pa.int64()}
 
 
-def notification_table(*columns: Iterable[object]) -> pa.Table:
-    """The columns of ON_THE_WAY: subscription, event, score, rank, why, at."""
-    return pa.table({name: _cast(column, kind) for (name, kind), column in zip(ON_THE_WAY.items(), columns, strict=True)})
+def notification_table(*columns: Iterable[object], digest: Sequence[object] | None = None) -> pa.Table:
+    """The columns of ON_THE_WAY: subscription, event, score, rank, why, at; and digests, if there are any."""
+    named = zip(ON_THE_WAY.items(), columns, strict=False)
+    table = pa.table({name: _cast(column, kind) for (name, kind), column in named})
+    kind = ON_THE_WAY["digest"]
+    return table.append_column("digest", pa.nulls(len(table), kind) if digest is None else pa.array(digest, kind))
 
 
 def _cast(column: Iterable[object], kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
@@ -31,8 +35,13 @@ def _cast(column: Iterable[object], kind: pa.DataType) -> pa.ChunkedArray | pa.A
 
 
 def notes_table(notes: Sequence[Notification]) -> pa.Table:
-    columns = [list(column) for column in zip(*notes, strict=True)] if notes else [[]] * len(ON_THE_WAY)
-    return notification_table(*columns[:-1], pa.array(columns[-1], NOTIFICATION["at"]))
+    columns = [list(column) for column in zip(*notes, strict=True)] if notes else [[]] * len(Notification._fields)
+    digests = [_listed(note) for note in notes] if any(note.why == "digest" for note in notes) else None
+    return notification_table(*columns[:-1], pa.array(columns[-1], NOTIFICATION["at"]), digest=digests)
+
+
+def _listed(note: Notification) -> list[dict[str, object]] | None:
+    return [{**one, "at": datetime.fromisoformat(one["at"])} for one in note.digest] or None
 
 
 def unpack(batches: Batches, by_batch: bool = False) -> Iterator[pa.RecordBatch]:

@@ -4,8 +4,9 @@ A shard has all current objects and its own watchers only. Boards hold nothing t
 subscriptions do not say, but for what they recall (`PREV(price)`) and where gates stand, so the state is that: `changes` gives what
 a batch did to it, `restore` takes all of it and a manifest, and goes on as if it had never stopped.
 
-When the topic has a newer manifest, watchers that are gone fall silent; those that are new, or other than they were, begin with
-their current list (`entered`), at the instant they were registered or, if that lies before it, at the clock.
+When the topic has a newer manifest, watchers that are gone fall silent; those that are new, or were registered anew, begin with
+their current list (`entered`), at the instant they were registered or, if that lies before it, at the clock; those that were
+changed are told what differs, at the clock.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from typing import Any
 import pyarrow as pa
 
 from tidings.durable.manifest_view import View
-from tidings.errors import SubscriptionError
 from tidings.match.answers.results import Notification
 from tidings.match.store.hits import LONG_AGO
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_from_record, event_to_record
-from tidings.model.door.subscription import Subscription, to_record
+from tidings.model.door.subscription import Subscription, from_record, to_record
 from tidings.model.filter.clause import Values
 from tidings.spark.frames.id_hash import spread
 from tidings.topic.gates import GATE
@@ -98,7 +98,10 @@ class ShardBoards:
                 self._unwatch(id)
         notes = []
         for subscription in self.mine(view, known):
-            if self._watchers.get(subscription.id) != to_record(subscription):
+            before, after = self._watchers.get(subscription.id), to_record(subscription)
+            if before is not None and before != after and before.get("since") == after.get("since"):
+                notes += self._change(from_record(view.schema, before), subscription)
+            elif before != after:
                 self._unwatch(subscription.id)
                 notes += self._watch(subscription, max(self.clock or 0, subscription.since or 0))
         return notes
@@ -110,11 +113,7 @@ class ShardBoards:
                 live = segment.live(view.manifest.seq)
                 shard = spread(segment.ids(live), self.shards)
                 for ordinal in live[shard == self.shard].tolist():
-                    subscription = segment.subscription(ordinal)
-                    if subscription.digest is not None:
-                        sentence = "board gives a row for each notification, and a row has no list; a topic keeps to it"
-                        raise SubscriptionError(f"subscription {subscription.id!r} has a digest: {sentence}")
-                    yield subscription
+                    yield segment.subscription(ordinal)
 
     def replace(self, events: Sequence[Event], at: int) -> list[Notification]:
         """Updates of one instant, the last of a key counting: one run of the boards."""
@@ -158,6 +157,12 @@ class ShardBoards:
     def _watch(self, subscription: Subscription, at: int) -> list[Notification]:
         self._watchers[subscription.id] = to_record(subscription)
         return self.publisher.register(subscription, at, False)
+
+    def _change(self, before: Subscription, after: Subscription) -> list[Notification]:
+        self._watchers[after.id] = to_record(after)
+        if (before.clauses, before.by) != (after.clauses, after.by):
+            self._states.pop(after.id, None)
+        return self.publisher.change(before, after, self.clock or 0)
 
     def _unwatch(self, id: str) -> None:
         if self._watchers.pop(id, None) is not None:

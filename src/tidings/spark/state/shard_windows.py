@@ -15,7 +15,7 @@ clock. Two rules, of which a query has one (`notify`):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,19 +23,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tidings.durable.manifest_view import View
-from tidings.errors import SubscriptionError
+from tidings.durable.manifest_view import Place, View
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.model.columns.arrays import starts
 from tidings.model.values.calendar import Calendar
 from tidings.model.values.pace import PACES
 from tidings.model.values.window import parse_window
 from tidings.spark.state.notification_rows import notification_table
+from tidings.spark.state.shard_gates import ASKED, PACED, ShardGates
 from tidings.spark.state.shard_records import Matches, matches_of
 from tidings.spark.state.state_format import bundle, unbundle
 from tidings.spark.state.window_steps import NOTHING, Publications, WindowStep, joined, numbers, publications, split, tables_of
 from tidings.windows.entries import WHY, Entries
-from tidings.windows.memory import ALL, EVENT, NEVER, Records, padded
+from tidings.windows.memory import ALL, BEGINNING, EVENT, NEVER, Records, padded
 from tidings.windows.publishing import NO_GROUPS
 from tidings.windows.slots import CANDIDATE, SAVED_LIST, Saved, SlotWindows, Terms
 
@@ -64,54 +64,60 @@ class ShardWindows:
         self.codes: dict[str, dict[str | None, int]] = {name: {None: 0} for name in TEXTS}
         self.member: dict[str, int] = {}
         self.manifest = 0
+        self.gates = ShardGates()
         self.pending: Publications | None = NOTHING if waits else None
 
     def take(self, view: View, bodies: Iterable[bytes], clock: int) -> tuple[WindowStep, pa.Table]:
         """A batch: what it does to the shard, and whom it notifies."""
-        gone = self._outdated(view)
+        gone, paced = self._outdated(view)
         self._forget(gone)
         self.manifest = view.manifest.identity
         matches = matches_of(bodies)
         if matches is None:
-            step = WindowStep(clock, self.manifest, gone, NEWCOMERS.empty_table(), NOTHING)
-            return step, hearing(view, self._table(*self._publish(step)))
+            step = WindowStep(clock, self.manifest, gone, NEWCOMERS.empty_table(), NOTHING, paced)
+            return step, hearing(view, self._heard(step))
         members = self._members(matches.subscriptions)
         strange = members == UNKNOWN
         strangers = matches.subscriptions.filter(pa.array(strange))
-        newcomers = self._meet(view, strangers)
+        newcomers, of_newcomers = self._meet(view, strangers)
         self._join(newcomers)
         members[strange] = self._members(strangers)
         member = members[matches.subscription]
-        step = WindowStep(clock, self.manifest, gone, newcomers, _published(matches, member))
+        paced = pa.concat_tables([paced, of_newcomers])
+        step = WindowStep(clock, self.manifest, gone, newcomers, _published(matches, member), paced)
         plain = of_plain(matches, np.flatnonzero(member == PLAIN))
-        return step, pa.concat_tables([plain, hearing(view, self._table(*self._publish(step)))])
+        return step, pa.concat_tables([plain, hearing(view, self._heard(step))])
 
     def repeat(self, step: WindowStep) -> None:
         """Do again what a batch did."""
         self._forget(step.gone)
         self.manifest = step.manifest
         self._join(all_columns(step.newcomers))
-        self._publish(step)
+        self._heard(step)
 
     @property
     def wakes(self) -> int:
         """The first instant at which time alone does something here; NEVER if none."""
         waiting = NEVER if self.pending is None or not len(self.pending) else int(self.pending.time[0])
-        return min(self.windows.next_instant, waiting)
+        return min(self.windows.next_instant, waiting, self.gates.next_instant)
 
-    def _outdated(self, view: View) -> NDArray[np.int32]:
-        """Members that are gone or have another window now. What was plain must be asked for again."""
+    def _outdated(self, view: View) -> tuple[NDArray[np.int32], pa.Table]:
+        """Members that are gone or have another window now, and who of the others has another pace. What was plain must be asked
+        for again."""
         if view.manifest.identity == self.manifest:
-            return np.zeros(0, np.int32)
+            return np.zeros(0, np.int32), PACED.empty_table()
         members = np.flatnonzero(self.known["live"]).astype(np.int32)
         self.member = {self.ids[member]: member for member in members.tolist()}
         place = view.locate(pa.array(list(self.member), pa.string()))
-        now = self._coded(view.ranking(place, tuple(WINDOW)))
-        changed: NDArray[np.int32] = members[(place.segment == ABSENT) | (now != self.known[members])]
-        return changed
+        now, asked = self._coded(windows_of(view, place)), view.ranking(place, ASKED)
+        other = (place.segment == ABSENT) | (now != self.known[members]) | without(asked, ("k", "window", *PACES))
+        stay = pa.array(np.flatnonzero(~other))
+        ids = pa.array(list(self.member), pa.string()).take(stay)
+        return members[other], self.gates.changed(ids, asked.take(stay))
 
     def _forget(self, members: NDArray[np.int32]) -> None:
         if len(members):
+            self.gates.forget(self.ids[member] for member in members.tolist())
             for member in members.tolist():
                 self.member.pop(self.ids[member], None)
             self.known[members] = np.zeros((), KNOWN)
@@ -123,14 +129,13 @@ class ShardWindows:
         known = self.member
         return np.array([known.get(id, UNKNOWN) for id in ids.to_pylist()], np.int64)
 
-    def _meet(self, view: View, strange: pa.StringArray) -> pa.Table:
-        """Those who match for the first time, with their windows and numbers; those without a window are noted as such."""
+    def _meet(self, view: View, strange: pa.StringArray) -> tuple[pa.Table, pa.Table]:
+        """Those who match for the first time, with their windows and numbers, and their paces; those without are noted as such."""
         if not len(strange):
-            return NEWCOMERS.empty_table()
+            return NEWCOMERS.empty_table(), PACED.empty_table()
         place = view.locate(strange)
-        refuse_paces(strange, view.ranking(place, PACES), "notify")
-        ranking = view.ranking(place, tuple(WINDOW))
-        plain = pc.and_(ranking["k"].is_null(), ranking["window"].is_null()).combine_chunks()
+        ranking, asked = windows_of(view, place), view.ranking(place, ASKED)
+        paced, plain = self.gates.changed(strange, asked), pa.array(without(asked, ("k", "window", *PACES)))
         self.member.update(dict.fromkeys(strange.filter(plain).to_pylist(), PLAIN))
         ranked = pc.invert(plain)
         found = ranking.filter(ranked)
@@ -138,7 +143,7 @@ class ShardWindows:
         fresh = np.arange(len(self.ids), len(self.ids) + len(found) - len(free))
         numbered = pa.array(np.concatenate([free, fresh]).astype(np.int32))
         columns = [numbered, strange.filter(ranked), *(found[name].combine_chunks() for name in WINDOW)]
-        return pa.Table.from_arrays(columns, schema=NEWCOMERS)
+        return pa.Table.from_arrays(columns, schema=NEWCOMERS), paced
 
     def _join(self, newcomers: pa.Table) -> None:
         if not len(newcomers):
@@ -171,13 +176,34 @@ class ShardWindows:
         made = np.zeros(len(windows), KNOWN)
         made["k"] = windows["k"].fill_null(int(ALL)).to_numpy()
         made["error"] = windows["error"].fill_null(0.0).to_numpy()
-        made["since"] = windows["since"].fill_null(0).to_numpy()
+        made["since"] = windows["since"].fill_null(BEGINNING).to_numpy()
         made["live"] = True
         for name, codes in self.codes.items():
             coded = windows[name].combine_chunks().dictionary_encode()
             code = [codes.setdefault(text, len(codes)) for text in coded.dictionary.to_pylist()]
             made[name] = np.array([*code, 0], np.int32)[coded.indices.fill_null(len(code)).to_numpy()]
         return made
+
+    def _heard(self, step: WindowStep) -> pa.Table:
+        """What is told of a step, after the gates of those who have a pace."""
+        if step.paced is not None:
+            self.gates.take(step.paced)
+        told = self._table(*self._publish(step))
+        if not self.gates:
+            return told
+        heard = self.gates.hear(told, step.clock)
+        self.gates.settle(self._held())
+        return heard
+
+    def _held(self) -> dict[str, set[str]]:
+        """The events that the lists of members with a pace hold, of those that keep any."""
+        held = {}
+        for id in self.gates.paces:
+            member = self.member.get(id, UNKNOWN)
+            if member >= 0 and self.known["k"][member] != ALL:
+                saved = self.windows.save(np.array([member], np.int32))
+                held[id] = set(saved.ids.to_pylist())
+        return held
 
     def _publish(self, step: WindowStep) -> list[Entries]:
         """Who is told, as events are published and as time goes on."""
@@ -188,6 +214,8 @@ class ShardWindows:
         return [self._told(due), self.windows.advance(step.clock), self._told(late)]
 
     def _told(self, due: Publications) -> Entries:
+        if self.gates:
+            self.gates.publishes(due, self.ids)
         return self.windows.publish_batch(due.ids, due.time, due.expires, due.starts, due.members, due.relevances, due.groups)
 
     def _table(self, *told: Entries) -> pa.Table:
@@ -222,7 +250,9 @@ class ShardWindows:
     def head(self) -> bytes:
         """What is not a member's, for `restore`."""
         meters = {"clock": pa.array([self.windows.clock], pa.int64()), "publications": [self.windows.publications]}
-        return bundle({"meters": {**meters, "manifest": [self.manifest]}, **tables_of(self.pending or NOTHING)})
+        gates = {name: pa.array(column, pa.string()) for name, column in self.gates.table().items()}
+        tables = {"meters": {**meters, "manifest": [self.manifest]}, **tables_of(self.pending or NOTHING)}
+        return bundle({**tables, "gates": gates} if self.gates else tables)
 
     @classmethod
     def restore(cls, head: bytes, chunks: Iterable[bytes], waits: bool = False) -> ShardWindows:
@@ -237,6 +267,8 @@ class ShardWindows:
         if loaded:
             members, saved = zip(*loaded, strict=True)
             made.windows.load(members, saved)
+        if "gates" in found:
+            made.gates = ShardGates.restore(found["gates"])
         return made
 
     def _loaded(self, found: Mapping[str, Mapping[str, pa.Array]]) -> tuple[NDArray[np.int32], Saved]:
@@ -248,13 +280,19 @@ class ShardWindows:
         return newcomers["member"].to_numpy(), Saved(lists, places, found["ids"]["id"], events, groups)
 
 
-def refuse_paces(ids: pa.StringArray, paces: pa.Table, transform: str) -> None:
-    """SubscriptionError if anybody has a pace: nothing on Spark keeps one."""
-    for name in PACES:
-        given = paces[name].combine_chunks().is_valid()
-        if given.true_count:
-            who = ids.filter(given)[0].as_py()
-            raise SubscriptionError(f"subscription {who!r} has a {name}: {transform} tells everything at once; a topic keeps to it")
+def windows_of(view: View, place: Place) -> pa.Table:
+    """The columns of WINDOW; the k of a digest is not its list's, which lets everything through."""
+    ranking = view.ranking(place, (*WINDOW, "digest"))
+    k = pc.if_else(ranking["digest"].is_valid(), pa.scalar(None, pa.int32()), ranking["k"])
+    return ranking.set_column(ranking.column_names.index("k"), "k", k).select(list(WINDOW))
+
+
+def without(ranking: pa.Table, names: Sequence[str]) -> NDArray[np.bool_]:
+    """The rows that have none of these."""
+    none = np.ones(len(ranking), np.bool_)
+    for name in names:
+        none &= ranking[name].is_null().to_numpy()
+    return none
 
 
 def all_columns(newcomers: pa.Table) -> pa.Table:

@@ -4,6 +4,8 @@
 |---------|------------------------------------------------------------------------------------------------------------------|
 | none    | before there was a number: heads of windows were flat, boards packed into their log. Read, and written anew as 2 |
 | 2       | `Head`                                                                                                           |
+| 3       | groups and time zones                                                                                            |
+| 4       | gates of windows (`shard_gates`)                                                                                   |
 
 Whoever changes a head, a step (`window_steps`, `board_processor`) or a chunk (`ShardWindows.chunk`) so that what is there cannot be
 read gives FORMAT the next number.
@@ -22,9 +24,9 @@ from numpy.typing import NDArray
 
 from tidings.errors import StorageError
 
-FORMAT = 3
-READABLE = (2, 3)
-"""Format 2 has neither groups nor time zones."""
+FORMAT = 4
+READABLE = (2, 3, 4)
+"""Format 2 has neither groups nor time zones, format 3 no gates of windows."""
 
 Facts: TypeAlias = dict[str, int | None]
 Column: TypeAlias = pa.Array | NDArray[np.generic]

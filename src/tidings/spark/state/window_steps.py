@@ -103,19 +103,25 @@ class WindowStep(NamedTuple):
     gone: NDArray[np.int32]
     newcomers: pa.Table
     published: Publications
+    paced: pa.Table | None = None
+    """whose pace is another from now on, columns of `shard_gates.PACED`"""
 
 
 def step_body(step: WindowStep) -> bytes:
     head = {"clock": pa.array([step.clock]), "manifest": pa.array([step.manifest])}
     newcomers = {name: step.newcomers[name].combine_chunks() for name in step.newcomers.column_names}
-    return bundle({"head": head, "gone": {"member": step.gone}, "newcomers": newcomers, **tables_of(step.published)})
+    tables = {"head": head, "gone": {"member": step.gone}, "newcomers": newcomers, **tables_of(step.published)}
+    if step.paced is not None and len(step.paced):
+        tables["paced"] = {name: step.paced[name].combine_chunks() for name in step.paced.column_names}
+    return bundle(tables)
 
 
 def step_of(body: bytes) -> WindowStep:
     found = unbundle(body)
     head = {name: column[0].as_py() for name, column in found["head"].items()}
     newcomers = pa.table(found["newcomers"])
-    return WindowStep(head["clock"], head["manifest"], numbers(found["gone"]["member"]), newcomers, publications(found))
+    paced = pa.table(found["paced"]) if "paced" in found else None
+    return WindowStep(head["clock"], head["manifest"], numbers(found["gone"]["member"]), newcomers, publications(found), paced)
 
 
 def tables_of(published: Publications) -> Bundle:

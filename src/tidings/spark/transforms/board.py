@@ -39,7 +39,7 @@ TOLD = spark_type({"body": pa.binary()})
 
 
 def board(updates: DataFrame, topic: str | os.PathLike[str], shards: int | None = None) -> DataFrame:
-    """`id, subscription, event, score, rank, why, at` of each change; `updates` are events of the keyed topic at path `topic`.
+    """`id, subscription, event, score, rank, why, at, digest` of each change; `updates` are events of the keyed topic at `topic`.
 
     `shards` is fixed when a streaming query first runs; one for each shuffle partition by default.
     """

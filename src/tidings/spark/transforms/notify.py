@@ -41,7 +41,7 @@ TOLD = spark_type({"body": pa.binary()})
 
 
 def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None = None, delay: str | None = None) -> DataFrame:
-    """`id, subscription, event, score, rank, why, at` of each notification; `matches` come from `match(..., ranking=True)`.
+    """`id, subscription, event, score, rank, why, at, digest` of each notification; `matches` come from `match(..., ranking=True)`.
 
     `shards` is fixed when a streaming query first runs; by default one to four for each shuffle
     partition, so many as are spread most evenly. `delay`, as "10 seconds": the
