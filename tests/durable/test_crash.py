@@ -23,8 +23,9 @@ import tidings as td
 from tests.durable.crash_child import SCHEMA
 from tests.hostile import hostile, ordinary
 from tests.oracle.topic import OracleMatch, TopicOracle
-from tests.oracle.windows import WindowsOracle
+from tests.oracle.windows import Published, WindowsOracle
 from tidings.model.door.event import Event
+from tidings.model.door.subscription import Subscription
 from tidings.rank.relevance import relevance_of
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +42,8 @@ class Model:
         self.oracle = TopicOracle(SCHEMA)
         self.windows = WindowsOracle()
         self.time = 0
+        self.published: dict[str, tuple[int, int]] = {}
+        """as the how-manieth, and when"""
         self.numbered: list[tuple[int, tuple[Any, ...]]] = []
         """The outbox as it was last read, and then what has come."""
         self.fresh: list[tuple[Any, ...]] = []
@@ -63,8 +66,17 @@ class Model:
             self._restart(id)
 
     def update(self, id: str, changes: dict[str, Any], time: int) -> None:
-        self.time = time
+        self.time, before = time, self.oracle.subscriptions[id]
         self.oracle.update(id, score=changes["score"])
+        if before.by is None and before.k is not None and before.score != changes["score"]:
+            reached = [match.number for match in self._live(before)]
+            self._tell(self.windows.change(id, {}, self._live(self.oracle.subscriptions[id]), reached, time * SECOND))
+
+    def _live(self, s: Subscription) -> list[Published]:
+        """The live events that a subscription without a `by` matches."""
+        events, now = self.oracle.events.values(), self.time * SECOND
+        live = [e for e in events if (e.expires is None or now < e.expires) and any(c.holds(SCHEMA, e.values) for c in s.clauses)]
+        return [Published(e.id, s.score, self.published[e.id][1], e.expires, self.published[e.id][0]) for e in live]
 
     def unsubscribe(self, id: str) -> None:
         self.oracle.unsubscribe(id)
@@ -86,6 +98,7 @@ class Model:
         ranked = [(id, relevance) for id, relevance in ranked if relevance is not None]
         self.fresh += [(*m_fields(m), "matched", now) for m in matches if m.subscription not in self.windows.interests]
         self._tell(self.windows.publish(read.id, now, read.expires, ranked))
+        self.published[read.id] = self.windows.number, now
 
     def _judged(self, event: Event, match: OracleMatch, now: int) -> float | None:
         by = self.oracle.subscriptions[match.subscription].by
