@@ -9,23 +9,30 @@ topic in a lake are an object of the manifest that the DataFrame, or the micro-b
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
+from tidings.durable.event_batches import batch_bodies, restore_batches
 from tidings.durable.lake.record_objects import rows_of
 from tidings.durable.leases import PINS
 from tidings.durable.registry import REGISTRY, Registry
 from tidings.durable.snapshots import LakeSnapshots
 from tidings.errors import StorageError
 from tidings.model.columns.tables import events_to_arrow
+from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_from_record
 from tidings.model.values.schema import Schema
 from tidings.spark.frames.pins import Pin, current, instant, micro_batch, once_in_folder
+from tidings.topic.live_events import LiveEvents
+
+LIVE = ("event", "event_batch", "event_gone")
+"""The tables of a record that say which events are live."""
 
 
 class EventSource(Protocol):
@@ -80,9 +87,10 @@ class LakeEvents:
     def read(self) -> tuple[pa.Table, int]:
         pin = current(self.topic, self.pin)
         manifest = self.topic.manifest(pin.manifest, pin.identity)
-        schema, file = manifest.schema_read, manifest.record.get("event")
-        rows = [] if file is None else rows_of(self.topic.lake.take(manifest, [file]) / file, "event")
-        events = [event_from_record(schema, json.loads(body)) for _, _, body in rows]
+        schema, files = manifest.schema_read, {name: file for name, file in manifest.record.items() if name in LIVE}
+        record = {name: rows_of(self.topic.lake.take(manifest, [file]) / file, name) for name, file in files.items()}
+        batches = [body for *_, body in record.get("event_batch", [])], [number for (number,) in record.get("event_gone", [])]
+        events = live_events(schema, batches, [body for _, _, body in record.get("event", [])])
         return events_to_arrow(schema, events, manifest.key), pin.time if self.time is None else self.time
 
 
@@ -110,10 +118,20 @@ def write_live(folder: Path, path: Path, time: int) -> None:
     schema, key = topic_of(folder)
     registry = Registry(folder / REGISTRY, readonly=True)
     try:
-        events = [event_from_record(schema, json.loads(body)) for (body,) in registry.read("SELECT body FROM event ORDER BY id")]
+        single = [body for (body,) in registry.read("SELECT body FROM event")]
+        events = live_events(schema, batch_bodies(registry), single)
     finally:
         registry.close()
     write_events(path, events_to_arrow(schema, events, key), time)
+
+
+def live_events(schema: Schema, batches: tuple[list[bytes], list[int]], single: Iterable[str]) -> list[Event]:
+    """By id: those that were kept in batches, but for the numbers of those that are gone, and single ones."""
+    live = LiveEvents(schema)
+    restore_batches(live, schema, *batches)
+    for body in single:
+        live.put(event_from_record(schema, json.loads(body)))
+    return sorted(live, key=attrgetter("id"))
 
 
 def topic_of(folder: Path) -> tuple[Schema, str | None]:
