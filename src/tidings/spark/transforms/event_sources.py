@@ -9,12 +9,12 @@ topic in a lake are an object of the manifest that the DataFrame, or the micro-b
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -90,7 +90,7 @@ class LakeEvents:
         schema, files = manifest.schema_read, {name: file for name, file in manifest.record.items() if name in LIVE}
         record = {name: rows_of(self.topic.lake.take(manifest, [file]) / file, name) for name, file in files.items()}
         batches = [body for *_, body in record.get("event_batch", [])], [number for (number,) in record.get("event_gone", [])]
-        events = live_events(schema, batches, [body for _, _, body in record.get("event", [])])
+        events = live_events(schema, manifest.facts, batches, [body for _, _, body in record.get("event", [])])
         return events_to_arrow(schema, events, manifest.key), pin.time if self.time is None else self.time
 
 
@@ -119,18 +119,22 @@ def write_live(folder: Path, path: Path, time: int) -> None:
     registry = Registry(folder / REGISTRY, readonly=True)
     try:
         single = [body for (body,) in registry.read("SELECT body FROM event")]
-        events = live_events(schema, batch_bodies(registry), single)
+        events = live_events(schema, registry.meta(), batch_bodies(registry), single)
     finally:
         registry.close()
     write_events(path, events_to_arrow(schema, events, key), time)
 
 
-def live_events(schema: Schema, batches: tuple[list[bytes], list[int]], single: Iterable[str]) -> list[Event]:
-    """By id: those that were kept in batches, but for the numbers of those that are gone, and single ones."""
+def live_events(
+    schema: Schema, meta: Mapping[str, Any], batches: tuple[list[bytes], list[int]], single: Iterable[str]
+) -> list[Event]:
+    """By id: those that were kept in batches, but for the numbers of those that are gone, and single ones; live at the clock."""
     live = LiveEvents(schema)
     restore_batches(live, schema, *batches)
     for body in single:
         live.put(event_from_record(schema, json.loads(body)))
+    if meta.get("clock") is not None:
+        live.expire(meta["clock"])
     return sorted(live, key=attrgetter("id"))
 
 
