@@ -137,3 +137,16 @@ def test_a_limit_of_the_outbox_holds_within_a_batch(tmp_path):
         topic.subscribe("all", time=0)
         topic.publish_batch(events(100), time=1)
         assert [number for number, _ in topic.outbox(limit=1000)] == list(range(21, 101))
+
+
+def test_what_had_expired_in_a_batch_that_is_given_up_replaces_nobody(tmp_path):
+    with td.open(tmp_path, "t", {"price": td.Number()}) as topic:
+        topic.publish_batch([{"id": "e0", "price": 1, "expires": 1}, *({"id": f"e{i}"} for i in range(1, 80))], time=1)
+        topic.publish({"id": "e0", "price": 2}, time=1)
+        for i in range(1, 70):
+            topic.publish({"id": f"e{i}", "price": 3}, time=1)
+        assert counts(topic, "event_batch") == [0]
+        topic.abandon()
+    with td.open(tmp_path) as topic:
+        assert topic.search("price = 2")["id"].to_pylist() == ["e0"]
+        assert len(topic.search()) == 80

@@ -84,8 +84,9 @@ def put_single_events(db: sqlite3.Connection, events: Iterable[tuple[Event, tupl
     db.executemany("INSERT OR REPLACE INTO event (id, expires, body, crc) VALUES (?, ?, ?, ?)", rows)
 
 
-def mark_replaced(db: sqlite3.Connection, schema: Schema, numbers: Sequence[int]) -> None:
-    """Events of these publications are no longer live; those that are no part of a batch are nobody's concern here."""
+def mark_replaced(db: sqlite3.Connection, schema: Schema, live: LiveEvents, numbers: Sequence[int]) -> None:
+    """Events of these publications are no longer live, `live` has those that are; whoever is no part of a batch is nobody's
+    concern here."""
     concerned = set()
     for number in numbers:
         there = db.execute("SELECT first, last FROM event_batch WHERE first <= ? ORDER BY first DESC LIMIT 1", (number,)).fetchone()
@@ -94,16 +95,17 @@ def mark_replaced(db: sqlite3.Connection, schema: Schema, numbers: Sequence[int]
             db.execute("INSERT OR IGNORE INTO event_gone VALUES (?)", (number,))
             db.execute("UPDATE event_batch SET gone = gone + 1 WHERE first = ?", (there[0],))
     for first in concerned:
-        _give_up_if_mostly_gone(db, schema, first)
+        _give_up_if_mostly_gone(db, schema, live, first)
 
 
-def _give_up_if_mostly_gone(db: sqlite3.Connection, schema: Schema, first: int) -> None:
+def _give_up_if_mostly_gone(db: sqlite3.Connection, schema: Schema, live: LiveEvents, first: int) -> None:
     [(last, gone, body)] = db.execute("SELECT last, gone, body FROM event_batch WHERE first = ?", (first,))
     if gone < MOSTLY * (last - first + 1):
         return
-    marks = {number for (number,) in db.execute("SELECT number FROM event_gone WHERE number BETWEEN ? AND ?", (first, last))}
     kept = stored(body)
-    kept = kept.some(np.array([number not in marks for number in kept.nth.tolist()], np.bool_))
+    # What has expired was replaced by nobody, and an event of its id may be live.
+    there = [live.published(id)[1] for id in kept.table["id"].to_pylist()]
+    kept = kept.some(np.array(there, np.int64) == kept.nth)
     published = zip(kept.at.tolist(), kept.nth.tolist(), strict=True)
     put_single_events(db, zip(_read(schema, kept.table).events(), published, strict=True))
     db.execute("DELETE FROM event_batch WHERE first = ?", (first,))

@@ -105,7 +105,7 @@ class RegistryJournal(Journal):
     def published(self, events: Publications | None, notes: Sequence[Notification], publisher: Publisher) -> None:
         replaced = publisher.events.replaced or []
         with self.registry.transaction() as db:
-            mark_replaced(db, publisher.schema, replaced)
+            mark_replaced(db, publisher.schema, publisher.events, replaced)
             together = self._put_together(db, events, publisher, bool(replaced))
             if not together and events is not None:
                 self._put_each(db, events, publisher)

@@ -17,7 +17,7 @@ from tidings.match.store.hits import NEVER
 from tidings.model.columns.arrays import EventColumns, Vocabularies, encode_events
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.event_columns import ReadEvents
-from tidings.model.columns.tables import EventBatch, events_from_arrow, events_to_arrow
+from tidings.model.columns.tables import EventBatch, events_from_arrow, events_to_arrow, short_column
 from tidings.model.door.event import Event
 from tidings.model.values.limits import recovering
 from tidings.model.values.schema import Schema
@@ -161,9 +161,8 @@ class Batch(Chunk):
     def __init__(self, first: int, batch: EventBatch, at: NDArray[np.int64], nth: NDArray[np.int64]) -> None:
         super().__init__(first)
         self._batch = batch.without_codes()
-        # Most batches are of one instant, and numbered one after the other.
-        same = len(at) > 0 and bool((at == at[0]).all())
-        self._at = np.broadcast_to(at[:1].copy(), len(at)) if same else at
+        # Most batches are of one instant or of their events' own, and numbered one after the other.
+        self._at = self._batch.time if np.array_equal(at, self._batch.time) else short_column(at)
         counted = len(nth) > 0 and bool((nth == np.arange(nth[0], nth[0] + len(nth))).all())
         self._nth = range(int(nth[0]), int(nth[0]) + len(nth)) if counted else nth
         order = np.argsort(batch.expires, kind="stable")

@@ -151,8 +151,10 @@ class EventBatch:
 
     def without_codes(self) -> EventBatch:
         """The same for whoever keeps it: without what can be made again."""
-        known = self._known[0], _NO_CODES
-        return replace(self, columns=_NO_EVENTS, rows=_NO_ROWS, _known=known, _blocks={}, objects=None)
+        known, read = (self._known[0], _NO_CODES), self._read
+        read = replace(read, time=short_column(read.time), expires=short_column(read.expires), deleted=short_column(read.deleted))
+        fields = {name: getattr(read, name) for name in ("time", "expires", "deleted")}
+        return replace(self, columns=_NO_EVENTS, rows=_NO_ROWS, _read=read, _known=known, _blocks={}, objects=None, **fields)
 
     def take(self, rows: NDArray[np.int64]) -> EventBatch:
         """Some of the events, without codes."""
@@ -191,6 +193,11 @@ class EventBatch:
         times, expiries = ([None if t == NONE else t for t in column.tolist()] for column in (self.time, self.expires))
         rows = zip(self.ids.to_pylist(), map(self.values, range(len(self))), times, expiries, self.deleted.tolist(), strict=True)
         return [Event(*row) for row in rows]
+
+
+def short_column(column: NDArray[Any]) -> NDArray[Any]:
+    """A column of one value all through takes no room."""
+    return np.broadcast_to(column[:1].copy(), column.shape) if len(column) and (column == column[0]).all() else column
 
 
 def events_from_arrow(
