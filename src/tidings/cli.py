@@ -118,6 +118,10 @@ def serve(
     readers: Annotated[int, typer.Option(help="Processes that answer questions and streams beside the writer.", min=0)] = 0,
     log: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     tiles: Annotated[str | None, typer.Option(help="Tiles for the console's map, as https://.../{z}/{x}/{y}.png.")] = None,
+    brokers: Annotated[str | None, typer.Option(help="Kafka, as host:9092, over which gateways are told.")] = None,
+    paint: Annotated[list[str] | None, typer.Option(help="A family that gateways serve, as flats=price:-stars:20.")] = None,
+    zones: Annotated[int, typer.Option(help="Zones of each family's plane: partitions, and so at most gateways.", min=1)] = 8,
+    sparse: Annotated[bool, typer.Option("--sparse", help="Paint only where gateways say that there are watchers.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Topics with events that keep coming, open, on loopback.")] = False,
 ) -> None:
     """Serve the topics of a folder over HTTP, with a console at /."""
@@ -137,8 +141,22 @@ def serve(
     if any(given) and not all(given):
         raise TidingsError("a provider of tokens has --jwt-issuer, --jwt-audience and --jwt-jwks: all three are needed")
     provider = Provider(jwt_issuer, jwt_audience, jwt_jwks) if jwt_issuer and jwt_audience and jwt_jwks else None
+    if (brokers is None) == bool(paint):
+        raise TidingsError("painting needs both --brokers and --paint")
     settings = Settings(
-        folder, open, body, backlog, allow=tuple(allow or ()), provider=provider, log=log, readers=readers, tiles=tiles
+        folder,
+        open,
+        body,
+        backlog,
+        allow=tuple(allow or ()),
+        provider=provider,
+        log=log,
+        readers=readers,
+        tiles=tiles,
+        brokers=brokers,
+        paint=tuple(paint or ()),
+        zones=zones,
+        sparse=sparse,
     )
     if not readers:
         serve_folder(settings, host, port)
@@ -147,6 +165,27 @@ def serve(
     from tidings.serve.run.server import open_door
 
     supervise(settings, open_door(settings, host, port), readers)
+
+
+@app.command()
+def gateway(
+    topic: Annotated[str, typer.Option(help="The topic whose watchers it serves.")],
+    brokers: Annotated[str, typer.Option(help="Kafka, as host:9092.")],
+    folder: Annotated[Path, typer.Option(help="Where keys and dead letters are.")] = Path("gateway"),
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 8081,
+    url: Annotated[str | None, typer.Option(help="What others reach it by, if that is another address.")] = None,
+    open: Annotated[bool, typer.Option("--open", help="Let everybody in without a key; on loopback only.")] = False,
+    hold: Annotated[float, typer.Option(help="Seconds that are told again when a zone is taken over.", min=0)] = 30.0,
+    allow: Annotated[list[str] | None, typer.Option(help="A host in a private range that webhooks may reach.")] = None,
+    log: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Serve the watchers of a painted topic's zones, which Kafka's consumer group deals out."""
+    need_server()
+    from tidings.serve.gateway.gateway import GatewaySettings
+    from tidings.serve.run.gateway import run_gateway
+
+    run_gateway(GatewaySettings(topic, brokers, folder, open, hold, tuple(allow or ()), log), host, port, url)
 
 
 @app.command()

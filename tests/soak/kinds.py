@@ -223,6 +223,13 @@ def pipeline(seed: int) -> Counts:
     return run(seed)
 
 
+def gateways(seed: int) -> Counts:
+    """A painted topic on a real broker: gateways join, leave and are killed, the broker restarts, zones are split."""
+    from tests.serve.gateway.faults import faults
+
+    return faults(seed, 25)
+
+
 KINDS: dict[str, tuple[Callable[[int], Counts], float]] = {
     "kills": (kills, 12),
     "service": (service, 12),
@@ -235,5 +242,6 @@ KINDS: dict[str, tuple[Callable[[int], Counts], float]] = {
     "disk full": (full_disk, 1),
     "forks": (forks, 1),
     "pipeline": (pipeline, 12),
+    "gateways": (gateways, 8),
 }
 """Each with its share of the time."""

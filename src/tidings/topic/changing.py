@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time as wall_clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 
@@ -29,7 +29,7 @@ from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Attribute, Schema
 from tidings.model.values.window import duration
 from tidings.topic.journal import Act, Journal
-from tidings.topic.painted import Painted
+from tidings.topic.painted import Painted, Touched
 from tidings.topic.publisher import Publisher
 from tidings.topic.undo import Remembered
 
@@ -90,6 +90,12 @@ class Changing:
             self.store.refuse()
         if self.half_done:
             self.recover()
+
+    def touched(self, touched: Touched, known: Iterable[str]) -> dict[str, Values | None]:
+        """What is to be painted, by whoever paints elsewhere."""
+        with self._writing:
+            self.must_be_whole()
+            return touched.take(self.publisher, known)
 
     def recover(self) -> None:
         """After a change that failed: windows, boards and live events as they were at the last commit."""

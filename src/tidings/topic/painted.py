@@ -7,6 +7,8 @@ publisher is another one, all objects are compared.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 from tidings.boards.messages.family import Family
@@ -17,33 +19,49 @@ from tidings.model.values.schema import Schema
 from tidings.topic.publisher import Publisher
 
 
+class Touched:
+    """Which objects of a topic are others than when it was last asked; all of them where that is not known."""
+
+    def __init__(self) -> None:
+        self._publisher: Publisher | None = None
+
+    def forget(self) -> None:
+        """All have to be compared next."""
+        self._publisher = None
+
+    def take(self, publisher: Publisher, known: Iterable[str]) -> dict[str, Values | None]:
+        """Their values, None for those that are gone; `known` are the keys of those that were told of before."""
+        if publisher is not self._publisher or publisher.touched is None:
+            self._publisher, publisher.touched = publisher, set()
+            there: dict[str, Values | None] = {event.id: event.values for event in publisher.events}
+            return {key: None for key in known if key not in there} | there
+        touched, publisher.touched = publisher.touched, set()
+        events = {key: publisher.events.get(key) for key in sorted(touched)}
+        return {key: None if event is None else event.values for key, event in events.items()}
+
+
 class Painted:
     def __init__(self, topic: str, schema: Schema) -> None:
         self._topic, self._schema = topic, schema
         self.painters: dict[str, FamilyPainter] = {}
         self.sequence = 0
         """of the last messages"""
-        self._publisher: Publisher | None = None
+        self._touched = Touched()
 
     def add(self, family: Family) -> None:
         self.painters.setdefault(family.name, FamilyPainter(self._schema, self._topic, family))
-        self._publisher = None
+        self._touched.forget()
+
+    def adopt(self, publisher: Publisher) -> None:
+        """Take the objects that are there for painted."""
+        for painter in self.painters.values():
+            painter.objects.apply(painter.objects.moves(*painter.places(self._touched.take(publisher, ()))))
 
     def messages(self, publisher: Publisher) -> pa.Table:
         """What has changed since last asked, one sequence; without rows if that concerns no list there could be."""
-        changes = self._changes(publisher)
+        changes = self._touched.take(publisher, (key for p in self.painters.values() for key in p.objects.keys.number))
         if not changes:
             return no_messages()
         self.sequence += 1
         said = self.sequence, self.sequence - 1, publisher.clock or 0
         return pa.concat_tables([painter.change(changes, *said) for painter in self.painters.values()])
-
-    def _changes(self, publisher: Publisher) -> dict[str, Values | None]:
-        if publisher is not self._publisher or publisher.touched is None:
-            self._publisher, publisher.touched = publisher, set()
-            known = {key for painter in self.painters.values() for key in painter.objects.keys.number}
-            there: dict[str, Values | None] = {event.id: event.values for event in publisher.events}
-            return {key: None for key in known if key not in there} | there
-        touched, publisher.touched = publisher.touched, set()
-        events = {key: publisher.events.get(key) for key in sorted(touched)}
-        return {key: None if event is None else event.values for key, event in events.items()}

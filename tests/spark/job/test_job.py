@@ -130,6 +130,21 @@ class TestRun:
         assert [tuple(row) for row in rows] == want == [("ann", "b", "entered")]
         assert progress.total.notifications == 1
 
+    def test_messages_are_a_job(self, spark, tmp_path):
+        flats = td.Schema({"price": td.Number(0, 100), "rooms": td.Number(0, 10)})
+        updates = pa.table({"flat": ["a", "b", "c"], "price": [30.0, 20.0, 10.0], "rooms": [2.0, 3.0, 1.0]})
+        with td.open(tmp_path / "topic", "flats", flats, key="flat") as topic:
+            topic.flush()
+            topic.add_family("rooms", by="-price", k=2)
+            want = topic.publish_batch(updates, as_messages=True).drop_columns(["at"]).to_pylist()
+        (tmp_path / "events").mkdir()
+        pq.write_table(updates, tmp_path / "events" / "0.parquet")
+        answer = {"kind": "messages", "families": ["rooms:-price:2"]}
+        job = spec(tmp_path) | {"topic": {"path": str(tmp_path / "topic")}, "answer": answer}
+        runner.run(job_of(without(job, "subscriptions", "changes", "refused")), "local[2]", Console(file=io.StringIO()))
+        rows = spark.read.parquet(str(tmp_path / "notes")).drop("at").collect()
+        assert sorted((row.asDict() for row in rows), key=repr) == sorted(want, key=repr)
+
     def test_a_search_is_a_job(self, spark, tmp_path):
         with td.open(tmp_path / "topic", "offers", SCHEMA) as topic:
             topic.publish_batch(EVENTS.drop_columns(["time", "expires"]))

@@ -126,7 +126,7 @@ def test_the_json_schema_has_every_table():
     assert schema["required"] == ["topic", "sink", "run"]
     assert {"events", "searches", "answer"} <= schema["properties"].keys()
     assert "schema" in schema["$defs"]["TopicTable"]["properties"]
-    assert schema["$defs"]["Answer"]["properties"]["kind"]["enum"] == ["notify", "match", "board", "search"]
+    assert schema["$defs"]["Answer"]["properties"]["kind"]["enum"] == ["notify", "match", "board", "messages", "search"]
 
 
 def tidings(*arguments: str) -> tuple[int, str]:

@@ -81,6 +81,11 @@ class Followers:
         """Of lists and of the tree, without names."""
         return self._lists.nbytes + self._tree.nbytes + self._k.nbytes + self._told.nbytes
 
+    @property
+    def deliveries(self) -> int:
+        """How often a message has reached a watcher."""
+        return self._lists.deliveries
+
     def begin(
         self, ids: Sequence[str], points: Floats, ks: Sequence[int], told: Sequence[bool], objects: FamilyObjects, since: int
     ) -> None:

@@ -91,7 +91,9 @@ def packed(settings: Settings) -> dict[str, Any]:
 
 def unpacked(said: dict[str, Any]) -> Settings:
     provider = None if said["provider"] is None else Provider(**said["provider"])
-    return replace(Settings(**said), folder=Path(said["folder"]), allow=tuple(said["allow"]), provider=provider)
+    return replace(
+        Settings(**said), folder=Path(said["folder"]), allow=tuple(said["allow"]), paint=tuple(said["paint"]), provider=provider
+    )
 
 
 def child(said: str) -> None:

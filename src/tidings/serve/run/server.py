@@ -13,6 +13,7 @@ from tidings.errors import TidingsError
 from tidings.serve.access.keys import Keys
 from tidings.serve.app.factory import make_app
 from tidings.serve.app.watching import log_to_stderr
+from tidings.serve.gateway.painting import Painters
 from tidings.serve.hosting.ledger import Ledger
 from tidings.serve.service import Service
 from tidings.serve.settings import Settings
@@ -43,6 +44,7 @@ class Server(uvicorn.Server):
     """Streams are ended before uvicorn waits for requests under way. With a `parent`, it stops when that one is gone."""
 
     parent: int | None = None
+    painters: Painters | None = None
 
     async def on_tick(self, counter: int) -> bool:
         orphaned = self.parent is not None and os.getppid() != self.parent
@@ -56,8 +58,15 @@ class Server(uvicorn.Server):
         service: Service = app.state.service
         return service
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.painters is not None and self.started:
+            self.painters.start(self.service)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.service.end_streams()
+        if self.painters is not None:
+            await self.painters.stop()
         await super().shutdown(sockets)
 
 
@@ -71,7 +80,10 @@ def server_of(settings: Settings, writer: str | None = None) -> Server:
         server_header=False,
         proxy_headers=False,
     )
-    return Server(config)
+    server = Server(config)
+    if settings.brokers is not None and writer is None:
+        server.painters = Painters(settings.brokers, settings.paint, settings.zones, settings.sparse)
+    return server
 
 
 def first_key(settings: Settings) -> None:

@@ -23,7 +23,7 @@ format = "parquet"
 options = { path = "data/searches" }
 
 [answer]                                 "notify", the default, with shards, delay; "match" with k, relaxed, aggregate; "board" with
-                                         shards; "search"
+                                         shards; "messages", a board's, with families = ["price:-stars:20"]; "search"
 kind = "notify"
 
 [sink]                                   any streaming sink of Spark
@@ -130,12 +130,13 @@ class TopicTable(Table):
 class Answer(Table):
     """What is answered, and how."""
 
-    kind: Literal["notify", "match", "board", "search"] = "notify"
+    kind: Literal["notify", "match", "board", "messages", "search"] = "notify"
     k: int | None = Field(default=None, ge=0)
     relaxed: bool = False
     aggregate: Literal["sum", "max", "min"] = "sum"
     shards: int | None = Field(default=None, ge=1)
     delay: Duration | None = None
+    families: list[str] = Field(default=[], description="painted families, as price:-stars:20")
 
 
 class Run(Table):

@@ -31,10 +31,11 @@ OTHERS = ("kafka", "delta", "iceberg", "rate", "rate-micro-batch", "socket", "co
 READ = ("events", "searches", "changes", "subscriptions")
 WRITTEN = ("sink", "refused")
 NOT_OF: dict[str, tuple[str, ...]] = {
-    "notify": ("k", "relaxed", "aggregate"),
-    "match": ("shards", "delay"),
-    "board": ("k", "relaxed", "aggregate", "delay"),
-    "search": ("k", "relaxed", "aggregate", "shards", "delay"),
+    "notify": ("k", "relaxed", "aggregate", "families"),
+    "match": ("shards", "delay", "families"),
+    "board": ("k", "relaxed", "aggregate", "delay", "families"),
+    "messages": ("k", "relaxed", "aggregate", "shards", "delay"),
+    "search": ("k", "relaxed", "aggregate", "shards", "delay", "families"),
 }
 
 
@@ -133,7 +134,9 @@ def contradictions(tables: Mapping[str, Table], spec: Mapping[str, Any]) -> Iter
     if isinstance(run, Run) and run.warm_up and run.folder is None:
         yield "run.warm_up is true: it is accepted with a checkpoint in a folder"
     events, refused = tables.get("events"), tables.get("refused")
-    if answer.kind == "board" and refused is not None and isinstance(events, Source) and events.value is None:
+    if answer.kind == "messages" and not answer.families:
+        yield "answer.families is missing: attribute:by:k of at least one is accepted, as ['price:-stars:20']"
+    if answer.kind in ("board", "messages") and refused is not None and isinstance(events, Source) and events.value is None:
         yield "[refused] of a board takes what cannot be parsed: events.value = 'json' is accepted with it"
 
 

@@ -61,10 +61,10 @@ def asked_of(spark: SparkSession, job: Job, streaming: bool = True, topic: str |
 def answers(asked: DataFrame, job: Job, topic: str | None = None) -> DataFrame:
     """The job's rows: notifications, matches or what was found; what was refused is counted and left out."""
     answer, folder = job.answer, topic or job.topic.path
-    if answer.kind == "board":
+    if answer.kind in ("board", "messages"):
         if REASON in asked.columns:
             asked = readable(observed(asked, titled("tidings parse"), refused=F.count(REASON)))
-        return board(asked, folder, answer.shards)
+        return board(asked, folder, answer.shards, messages=answer.kind == "messages", families=answer.families)
     if answer.kind == "search":
         return readable(search(asked, folder, corrupt=True))
     if answer.kind == "match":
@@ -90,7 +90,7 @@ def write(frame: DataFrame, name: str, sink: Source, checkpoint: str, job: Job, 
     """Start the query that writes `frame`; it has this name in Spark's UI and in its progress."""
     trigger = job.run.spark_trigger
     if sink.format == "kafka":
-        key = "subscription" if "subscription" in frame.columns else "event"
+        key = next(name for name in ("subscription", "event", "family") if name in frame.columns)
         frame = frame.select(F.col(key).alias("key"), F.to_json(F.struct("*")).alias("value"))
     with told_of(name, sink):
         writer = frame.writeStream.format(sink.format).options(**sink.options).queryName(called)

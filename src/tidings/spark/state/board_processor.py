@@ -29,6 +29,8 @@ CHUNK = 2000
 
 
 class BoardProcessor(StatefulProcessor):  # type: ignore[misc]
+    held = ShardBoards
+
     def __init__(self, topic: Snapshots, pin: Pin, shards: int) -> None:
         self.topic = topic
         self.pin = pin
@@ -52,9 +54,9 @@ class BoardProcessor(StatefulProcessor):  # type: ignore[misc]
     def restore(self, shard: int, packed: Sequence[bytes], steps: Sequence[bytes], facts: Facts) -> ShardBoards:
         """With the watchers of the last step alone: older manifests need not be there."""
         if "manifest" not in facts:
-            return ShardBoards(task_view(self.topic, self.pin)[0], shard, self.shards)
+            return self.held(task_view(self.topic, self.pin)[0], shard, self.shards)
         objects = latest_of([*packed, *steps])
-        return ShardBoards.restore(self._before(facts), shard, self.shards, facts["clock"], objects)
+        return self.held.restore(self._before(facts), shard, self.shards, facts["clock"], objects)
 
     def repeat(self, held: ShardBoards, steps: Sequence[bytes], facts: Facts) -> None:
         held.repeat(self._before(facts), latest_of(steps), facts["clock"] or 0)

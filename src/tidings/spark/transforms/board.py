@@ -13,7 +13,7 @@ publication, as `topic.publish_batch(updates)` does with updates in order of tim
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,6 +21,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidings.boards.messages.family import Family, parse_family
+from tidings.boards.messages.table import MESSAGE
 from tidings.durable.snapshots import Snapshots, snapshots_at
 from tidings.errors import EventError, SchemaError
 from tidings.spark.frames.answer_columns import NOTIFICATION, REASON
@@ -32,16 +34,26 @@ from tidings.spark.frames.topic_view import check_events, planned_view, task_vie
 from tidings.spark.state.board_processor import BoardProcessor, in_order
 from tidings.spark.state.notification_rows import Unpacker, notes_table, unpack
 from tidings.spark.state.shard_boards import ShardBoards
+from tidings.spark.state.shard_painter import PaintingProcessor, ShardPainter, unpack_messages
 from tidings.spark.state.state_format import to_bytes
 
 UPDATES = {"shard": pa.int32(), "partition": pa.int32(), "body": pa.binary()}
 TOLD = spark_type({"body": pa.binary()})
 
 
-def board(updates: DataFrame, topic: str | os.PathLike[str], shards: int | None = None) -> DataFrame:
+def board(
+    updates: DataFrame,
+    topic: str | os.PathLike[str],
+    shards: int | None = None,
+    *,
+    messages: bool = False,
+    families: Sequence[str] = (),
+) -> DataFrame:
     """`id, subscription, event, score, rank, why, at, digest` of each change; `updates` are events of the keyed topic at `topic`.
 
-    `shards` is fixed when a streaming query first runs; one for each shuffle partition by default.
+    `shards` is fixed when a streaming query first runs; one for each shuffle partition by default. With `messages` the rows are
+    messages for watchers elsewhere (docs/gateways.md has their columns), of these `families`, as `price:-stars:20`: the topic's own
+    subscriptions hear nothing, a micro-batch is a sequence, and a family is painted in one task.
     """
     place = snapshots_at(topic)
     pin, view = planned_view(place, updates.isStreaming)
@@ -51,6 +63,8 @@ def board(updates: DataFrame, topic: str | os.PathLike[str], shards: int | None 
         raise EventError(f"updates have a column {REASON!r}: board takes those where it is null, without it")
     check_events(frame_form(updates), view)
     need_state(updates, "board", "objects")
+    if messages:
+        return painted(updates, place, pin, [parse_family(view.schema, family) for family in families])
     shards = shards or int(str(updates.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     packed = map_arrow(updates, UpdatePacker(place, pin, shards), UPDATES).groupBy("shard")
     if updates.isStreaming:
@@ -62,6 +76,17 @@ def board(updates: DataFrame, topic: str | os.PathLike[str], shards: int | None 
     changed = map_arrow(told, Unpacker(place, pin, by_batch=True), NOTIFICATION | {MANIFEST: pa.int64()}, called("board", place))
     figures = {"told": F.count(F.lit(1)), "clock": F.max("at"), "manifest": F.max(MANIFEST)}
     return observed(changed, titled(called("board", place)), **figures).drop(MANIFEST)
+
+
+def painted(updates: DataFrame, place: Snapshots, pin: Pin, families: Sequence[Family]) -> DataFrame:
+    if not families:
+        raise SchemaError("families is empty: attribute:by:k of at least one is accepted, as price:-stars:20")
+    packed = map_arrow(updates, UpdatePacker(place, pin, len(families)), UPDATES).groupBy("shard")
+    if updates.isStreaming:
+        told = packed.transformWithState(PaintingProcessor(place, pin, families), TOLD, "append", "none")
+    else:
+        told = packed.applyInArrow(lambda records: paint_all(place, pin, families, records), TOLD)
+    return map_arrow(told, unpack_messages, dict(zip(MESSAGE.names, MESSAGE.types, strict=True)), called("board", place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +113,12 @@ def replay(topic: Snapshots, pin: Pin, shards: int, records: pa.Table) -> pa.Tab
     rows = [(row["partition"], row["body"]) for row in records.to_pylist()]
     notes = boards.replay(in_order(view, rows, time), time)
     return pa.table({"body": pa.array([to_bytes(notes_table(notes))], pa.binary())})
+
+
+def paint_all(topic: Snapshots, pin: Pin, families: Sequence[Family], records: pa.Table) -> pa.Table:
+    """All updates, for one family, in event time."""
+    view, time = task_view(topic, pin)
+    shard = records["shard"][0].as_py()
+    rows = [(row["partition"], row["body"]) for row in records.to_pylist()]
+    table = ShardPainter(view, shard, len(families)).replayed(families[shard], in_order(view, rows, time), time)
+    return pa.table({"body": pa.array([to_bytes(table)], pa.binary())})

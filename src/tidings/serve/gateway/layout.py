@@ -1,0 +1,103 @@
+"""The Kafka topics of a painted topic, and the plan that stands in one of them: schema, families and zones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from numpy.typing import NDArray
+
+from tidings.boards.messages.family import Family
+from tidings.boards.paint.zones import Zones
+from tidings.errors import TidingsError
+from tidings.model.values.schema import Schema
+
+HOUR = 3_600_000
+"""Milliseconds."""
+TAIL = HOUR
+"""For so long objects are kept with every value they had, so that a zone can be taken over from any sequence of it."""
+COMPACTED = {"cleanup.policy": "compact"}
+RECORDS = {
+    "plan": COMPACTED,
+    "sketch": COMPACTED,
+    "objects": COMPACTED | {"min.compaction.lag.ms": str(TAIL), "delete.retention.ms": str(24 * HOUR)},
+    "messages": {"retention.ms": str(24 * HOUR)},
+    "watchers": COMPACTED | {"delete.retention.ms": str(24 * HOUR)},
+    "notes": {"retention.ms": str(24 * HOUR)},
+}
+ZONED = ("messages", "watchers", "notes")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`epoch` counts how often zones were cut anew; `since` is the sequence from which on the zones hold."""
+
+    topic: str
+    schema: Schema
+    key: str
+    families: tuple[Family, ...]
+    zones: tuple[Zones, ...]
+    """of each family; zone i of each is partition i"""
+    sparse: bool = False
+    epoch: int = 0
+    since: int = 0
+
+    @property
+    def partitions(self) -> int:
+        return max(map(len, self.zones))
+
+    def family(self, name: str) -> int:
+        return [family.name for family in self.families].index(name)
+
+    def to_json(self) -> bytes:
+        said: dict[str, Any] = {"topic": self.topic, "schema": self.schema.to_dict(), "key": self.key}
+        said["families"] = [[f.attribute, f.by, f.k, f.epsilon] for f in self.families]
+        said["zones"] = [zones.to_json() for zones in self.zones]
+        return json.dumps(said | {"sparse": self.sparse, "epoch": self.epoch, "since": self.since}).encode()
+
+    @classmethod
+    def from_json(cls, body: bytes) -> Plan:
+        said = json.loads(body)
+        families = tuple(Family(*fields) for fields in said["families"])
+        zones = tuple(map(Zones.from_json, said["zones"]))
+        rest = (said["sparse"], said["epoch"], said["since"])
+        return cls(said["topic"], Schema.from_dict(said["schema"]), said["key"], families, zones, *rest)
+
+    def split(self, zone: int, family: int, points: NDArray[np.float64], since: int) -> Plan:
+        """With one zone more for every family, the last: of that family it has half of the points, of others nothing."""
+        cut = [zones if i != family else zones.split(zone, points) for i, zones in enumerate(self.zones)]
+        return replace(self, zones=tuple(cut), epoch=self.epoch + 1, since=since)
+
+
+def named(topic: str, kind: str) -> str:
+    return f"{topic}.{kind}"
+
+
+def make_topics(brokers: str, topic: str, partitions: int) -> None:
+    """Those that are not there yet."""
+    admin = AdminClient({"bootstrap.servers": brokers})
+    there = admin.list_topics(timeout=30).topics
+    wanted = [
+        NewTopic(named(topic, kind), partitions if kind in ZONED else 1, config=config)
+        for kind, config in RECORDS.items()
+        if named(topic, kind) not in there
+    ]
+    for name, made in (admin.create_topics(wanted) if wanted else {}).items():
+        try:
+            made.result(30)
+        except KafkaException as error:
+            raise TidingsError(f"Kafka cannot make {name}: {error.args[0].str()}") from error
+
+
+def widen(brokers: str, topic: str, partitions: int) -> None:
+    """So many zones."""
+    admin = AdminClient({"bootstrap.servers": brokers})
+    there = admin.list_topics(timeout=30).topics
+    wanted = [NewPartitions(named(topic, kind), partitions) for kind in ZONED]
+    wanted = [each for each in wanted if len(there[each.topic].partitions) < partitions]
+    for made in (admin.create_partitions(wanted) if wanted else {}).values():
+        made.result(30)

@@ -1,0 +1,126 @@
+"""What stands in the records of gateways' Kafka topics, and reading one partition to its end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from tidings.boards.messages.table import VERSION, boxes_of, packed
+from tidings.boards.paint.zones import Zones
+from tidings.errors import TidingsError
+
+ROWS = 4096
+"""Messages of one record at most: some hundreds of kilobytes."""
+PATIENCE = 60.0
+"""Seconds that a broker may be away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """`since` is the sequence of the objects that its first list is of. `told` if changes are told; `url` is called by webhooks
+    that `secret` signs. `moved`: it came from a zone that was split, where it was told of everything up to `since`."""
+
+    id: str
+    family: str
+    l: float
+    r: float
+    k: int
+    since: int
+    told: bool = True
+    owner: str | None = None
+    url: str | None = None
+    secret: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    moved: bool = False
+
+    def to_json(self) -> bytes:
+        said = asdict(self)
+        for end in "lr":
+            said[end] = said[end] if np.isfinite(said[end]) else None
+        return json.dumps({name: value for name, value in said.items() if value is not None}).encode()
+
+    @classmethod
+    def from_json(cls, body: bytes) -> Watcher:
+        said = json.loads(body)
+        return cls(**{"l": -np.inf, "r": np.inf} | said)
+
+
+class Zoned(NamedTuple):
+    """A record for a zone's partition of the messages."""
+
+    zone: int
+    body: bytes
+    headers: list[tuple[str, bytes]]
+
+
+def zoned(table: pa.Table, zones: Zones, sequence: int) -> Iterator[Zoned]:
+    """The messages of one family and sequence, each for the zones that it meets and no other."""
+    met = zones.meeting_all(boxes_of(table))
+    for zone in np.flatnonzero(met.any(0)).tolist():
+        rows = table.filter(pa.array(met[:, zone]))
+        starts = range(0, len(rows), ROWS)
+        for left, start in zip(reversed(range(len(starts))), starts, strict=True):
+            said = {"version": VERSION, "sequence": sequence, "left": left}
+            headers = [(name, str(value).encode()) for name, value in said.items()]
+            yield Zoned(zone, packed(rows.slice(start, ROWS)), headers)
+
+
+def header(record: Message, name: str) -> int:
+    return int(dict(record.headers() or ())[name])
+
+
+def consumer_of(brokers: str, **more: Any) -> Consumer:
+    """Of committed records alone; `group.id` is asked for, though only gateways have a group."""
+    said = {"bootstrap.servers": brokers, "group.id": "tidings", "enable.auto.commit": False, "isolation.level": "read_committed"}
+    return Consumer(said | {"enable.partition.eof": True, "auto.offset.reset": "earliest"} | more)
+
+
+class Partition:
+    """One partition, read record by record: `to_end` gives what there is that is new."""
+
+    def __init__(self, brokers: str, topic: str, partition: int = 0) -> None:
+        self._place = TopicPartition(topic, partition, OFFSET_BEGINNING)
+        self._consumer = consumer_of(brokers)
+        self._consumer.assign([self._place])
+        self._at = 0
+
+    def end(self) -> int:
+        """The offset up to which transactions are settled."""
+        return int(self._consumer.get_watermark_offsets(self._place, timeout=PATIENCE)[1])
+
+    def next(self, end: int) -> Message | None:
+        """The next record; None if there is none before `end`, of which some offsets are Kafka's own marks."""
+        deadline = time.monotonic() + PATIENCE
+        while self._at < end:
+            record = self._consumer.poll(0.2)
+            if record is None:
+                if time.monotonic() > deadline:
+                    raise TidingsError(f"Kafka gave nothing of {self._place.topic} for {PATIENCE:g} seconds, not even its end")
+            elif record.error() is None:
+                self._at = record.offset() + 1
+                return record
+            elif record.error().code() == KafkaError._PARTITION_EOF:
+                self._at = max(self._at, record.offset())
+            elif record.error().fatal():
+                raise KafkaException(record.error())
+        return None
+
+    def to_end(self) -> Iterator[Message]:
+        end = self.end()
+        while (record := self.next(end)) is not None:
+            yield record
+
+    def peek(self) -> Message | None:
+        """The next record if it is here already."""
+        record = self._consumer.poll(0)
+        return record if record is not None and record.error() is None else None
+
+    def close(self) -> None:
+        self._consumer.close()

@@ -1,0 +1,50 @@
+"""Gateways on a real broker: lists and streams are the oracle's, whoever joins, leaves or is killed."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.serve.gateway.faults import faults
+from tests.serve.gateway.world import world
+from tests.spark.connectors.jars import NoMaven, fetch
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module", autouse=True)
+def jars():
+    try:
+        fetch("broker")
+    except NoMaven as error:
+        pytest.skip(str(error))
+
+
+def test_lists_and_streams_are_the_oracles_through_joins_leaves_and_kills(tmp_path):
+    with world(tmp_path, 1) as flats:
+        flats.update(10)
+        flats.join()
+        flats.join()
+        for i in range(24):
+            l = flats.draw.randrange(80) / 8
+            flats.watch(f"w{i}", l, l + flats.draw.randrange(40) / 8, hears=i % 4 == 0)
+        for _ in range(20):
+            flats.update(flats.draw.choice([1, 1, 5]))
+        flats.agree()
+        flats.leave()  # killed
+        flats.update(3)
+        flats.join()
+        for _ in range(10):
+            flats.update()
+        flats.agree()
+        flats.leave(signal.SIGTERM)
+        flats.update(3)
+        flats.agree()
+        assert sum(len(ear.heard) for ear in flats.ears.values()) > 20
+
+
+def test_faults_leave_every_list_and_stream_as_it_should_be(tmp_path):
+    """A short run of what the soak does."""
+    done = faults(4, 8, tmp_path)
+    assert done["notifications heard"] > 0

@@ -1,0 +1,64 @@
+"""What stands in Kafka's records comes back as it was, and a message goes to the zones that it meets and to no other."""
+
+from __future__ import annotations
+
+import math
+import zlib
+
+import numpy as np
+import pytest
+
+import tidings as td
+from tidings.boards.messages.family import Family
+from tidings.boards.messages.painter import FamilyPainter
+from tidings.boards.messages.table import boxes_of, unpacked
+from tidings.boards.paint.zones import Zones
+from tidings.serve.gateway import records
+from tidings.serve.gateway.handing import zone_of_id
+from tidings.serve.gateway.layout import Plan
+from tidings.serve.gateway.records import Watcher, zoned
+from tidings.serve.gateway.sketch import boxes_from, boxes_json
+from tidings.serve.gateway.zone import LAST, number_of
+
+SCHEMA = td.Schema({"price": td.Number(), "stars": td.Number()})
+FAMILY = Family("price", "stars", 3)
+SAMPLE = np.sort(np.random.default_rng(1).random((500, 2)), 1)
+
+
+def test_plans_watchers_and_sketches_come_back():
+    plan = Plan("flats", SCHEMA, "flat", (FAMILY, Family("stars", "-price", 2, 0.5)), (Zones.balanced(SAMPLE, 4),) * 2, True, 3, 17)
+    again = Plan.from_json(plan.to_json())
+    assert again.to_json() == plan.to_json()
+    assert (again.families, again.partitions, dict(again.schema)) == (plan.families, 4, dict(SCHEMA))
+    split = plan.split(1, 0, SAMPLE[plan.zones[0].owners(SAMPLE) == 1], 18)
+    assert (split.partitions, split.epoch, split.since, len(split.zones[1])) == (5, 4, 18, 4)
+    for watcher in (
+        Watcher("ann", "f", -math.inf, 3.5, 2, 9),
+        Watcher("bob", "f", 0.0, math.inf, 1, 0, False, "o", "http://x/", "whsec_", {"a": "b"}, True),
+    ):
+        assert Watcher.from_json(watcher.to_json()) == watcher
+    boxes = np.array([[[-math.inf, 1.0], [2.0, math.inf]], [[0.0, 0.0], [0.5, 0.5]]])
+    assert (boxes_from(boxes_json(boxes)) == boxes).all()
+    assert zone_of_id("bob", 7) == zlib.crc32(b"bob") % 7
+    assert number_of(5, LAST) < number_of(6) < number_of(6, 1)
+
+
+@pytest.mark.parametrize("rows", [4096, 3])
+def test_a_message_goes_to_the_zones_it_meets(monkeypatch, rows):
+    monkeypatch.setattr(records, "ROWS", rows)
+    draw, zones = np.random.default_rng(2), Zones.balanced(SAMPLE, 6)
+    painter = FamilyPainter(SCHEMA, "flats", FAMILY)
+    painter.change({f"f{i}": {"price": x, "stars": y} for i, (x, y) in enumerate(draw.random((40, 2)).tolist())}, 1, 0, 0)
+    for sequence in range(2, 20):
+        flat = {"price": draw.random(), "stars": draw.random()}
+        table = painter.change({f"f{draw.integers(40)}": flat}, sequence, sequence - 1, 0)
+        sent: dict[int, list] = {}
+        for zone, body, headers in zoned(table, zones, sequence):
+            sent.setdefault(zone, []).append((unpacked(body), dict(headers)))
+        met = zones.meeting_all(boxes_of(table))
+        assert set(sent) == set(np.flatnonzero(met.any(0)).tolist())
+        for zone, parts in sent.items():
+            got = [row for part, _ in parts for row in part.to_pylist()]
+            assert got == [row for row, meets in zip(table.to_pylist(), met[:, zone], strict=True) if meets]
+            assert [int(headers["left"]) for _, headers in parts] == list(reversed(range(len(parts))))
+            assert all(len(part) <= rows for part, _ in parts)
