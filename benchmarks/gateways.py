@@ -156,7 +156,7 @@ def painted(broker: Broker, workload: Any, watchers: int, events: int) -> dict[s
     pipes, processes = [], []
     for reader in range(READERS):
         here, there = context.Pipe()
-        processes.append(context.Process(target=read, args=(broker.address, plan, reader, watchers, there)))
+        processes.append(context.Process(target=read, args=(broker.address, plan, reader, watchers, there), daemon=True))
         processes[-1].start()
         pipes.append(here)
     began = [pipe.recv() for pipe in pipes]
@@ -249,6 +249,7 @@ async def listened(urls: list[str], cursors: dict[str, int], seconds: float) -> 
 def publish_steadily(brokers: str, plan: Plan, seconds: float, pipe: Any) -> None:
     """1,000 updates a second by the clock; what waits is painted together, dated by the oldest of it."""
     painter, draw = Painter(brokers, plan), np.random.default_rng(9)
+    painter.publish({f"f{i}": {"x": draw.random(), "y": draw.random()} for i in range(10_000)}, 0)
     pipe.send("ready")
     pipe.recv()
     began, done, sequences = time.time(), 0, 0
@@ -265,47 +266,43 @@ def publish_steadily(brokers: str, plan: Plan, seconds: float, pipe: Any) -> Non
     painter.close()
 
 
+def started(brokers: str, folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tidings", "gateway", "--topic", "rooms", "--brokers", brokers, "--port", "0", "--open"]
+    return subprocess.Popen([*command, "--folder", str(folder)], stdout=subprocess.PIPE, text=True)
+
+
+def begun(url: str, id: str, l: float, r: float) -> int:
+    """The number after which it hears; a gateway that is not ready yet is asked again."""
+    said = {"filter": f"x BETWEEN {l} AND {r}", "by": "-y", "k": K}
+    while True:
+        answer = httpx.put(f"{url}/watchers/{id}", json=said, timeout=30, follow_redirects=True)
+        if answer.status_code < 300:
+            return int(answer.json()["cursor"])
+        assert answer.status_code == 503, answer.text
+        time.sleep(0.2)
+
+
 def heard(broker: Broker, folder: Path, seconds: float, streams: int = 200, gateways: int = 2) -> dict[str, Any]:
     """Real gateways, real streams."""
     plan = Plan("rooms", SCHEMA, "flat", (FAMILY,), (Zones.balanced(watchers_of(0, 20_000), 4),))
     context = mp.get_context("spawn")
     pipe, there = context.Pipe()
-    publisher = context.Process(target=publish_steadily, args=(broker.address, plan, seconds, there))
+    publisher = context.Process(target=publish_steadily, args=(broker.address, plan, seconds, there), daemon=True)
     publisher.start()
     pipe.recv()
-    urls, processes = [], []
-    for number in range(gateways):
-        command = [
-            sys.executable,
-            "-m",
-            "tidings",
-            "gateway",
-            "--topic",
-            "rooms",
-            "--brokers",
-            broker.address,
-            "--port",
-            "0",
-            "--open",
-        ]
-        process = subprocess.Popen([*command, "--folder", str(folder / f"g{number}")], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        urls.append(process.stdout.readline().rsplit(" on ", 1)[1].strip())
-        processes.append(process)
-    cursors: dict[str, int] = {}
-    with httpx.Client(timeout=30, follow_redirects=True) as client:
-        for number, (l, r) in enumerate(watchers_of(7, streams).tolist()):
-            said = {"filter": f"x BETWEEN {l} AND {r}", "by": "-y", "k": K}
-            while (answer := client.put(f"{urls[number % gateways]}/watchers/w{number}", json=said)).status_code >= 300:
-                time.sleep(0.2)
-            cursors[f"w{number}"] = answer.json()["cursor"]
-    pipe.send("go")
-    delays = asyncio.run(listened(urls, cursors, seconds + 3))
-    told = pipe.recv()
-    publisher.join()
-    for process in processes:
-        process.terminate()
-        process.wait()
+    processes = [started(broker.address, folder / f"g{number}") for number in range(gateways)]
+    try:
+        urls = [process.stdout.readline().rsplit(" on ", 1)[1].strip() for process in processes if process.stdout is not None]
+        cursors = {f"w{i}": begun(urls[i % gateways], f"w{i}", l, r) for i, (l, r) in enumerate(watchers_of(7, streams).tolist())}
+        print(f"{streams} watchers have begun", flush=True)
+        pipe.send("go")
+        delays = asyncio.run(listened(urls, cursors, seconds + 3))
+        told = pipe.recv()
+        publisher.join()
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()
     found = np.array(delays)
     return told | {
         "streams": streams,

@@ -41,7 +41,7 @@ MISTAKES = [
         "run.trigger is '5 parsecs': 'available-now' or a duration as '5 seconds'",
     ),
     ({"run": {"checkpoint": "c", "trigger": "real-time 5 seconds"}}, "run.trigger is 'real-time 5 seconds': "),
-    ({"answer": {"kind": "tell"}}, "answer.kind is 'tell': 'notify', 'match', 'board' or 'search' is accepted"),
+    ({"answer": {"kind": "tell"}}, "answer.kind is 'tell': 'notify', 'match', 'board', 'messages' or 'search' is accepted"),
     ({"answer": {"k": 3}}, "answer.k is not of answer.kind 'notify'"),
     ({"answer": {"kind": "match", "k": -1}}, "answer.k is -1: greater than or equal to 0 is accepted"),
     ({"answer": {"shards": True}}, "answer.shards is True: integer is accepted"),

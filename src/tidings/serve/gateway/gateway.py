@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 from confluent_kafka import KafkaException, Message, Producer
 
-from tidings.durable.outbox import Waiting
+from tidings.durable.waiting import Waiting
 from tidings.errors import TidingsError
 from tidings.serve.access.callers import EVERYBODY, Caller
 from tidings.serve.access.keys import Keys
@@ -29,6 +29,7 @@ from tidings.serve.gateway.painter import read_plan
 from tidings.serve.gateway.records import PATIENCE, Watcher
 from tidings.serve.gateway.sketch import RECTANGLES, boxes_json, sketch_key
 from tidings.serve.gateway.zone import FURTHEST, LAST, SHIFT, Zone, ZoneTail, number_of
+from tidings.serve.hearing.listening import Selection
 from tidings.serve.hearing.notes import Note
 from tidings.serve.hosting.ledger import Ledger
 from tidings.serve.refusals import NotReady, Unauthorized
@@ -80,6 +81,8 @@ class Gateway:
         )
         self._http = Http(settings.allow)
         self._tasks: list[asyncio.Task[None]] = []
+        """couriers that end"""
+        self._beating: asyncio.Task[None] | None = None
         self.consuming: Consuming | None = None
 
     async def start(self) -> None:
@@ -88,7 +91,7 @@ class Gateway:
             await asyncio.sleep(0.5)
         self.consuming = Consuming(self.settings.brokers, plan, self.url, self, self.settings.hold, self.settings.statistics)
         self.consuming.start()
-        self._tasks.append(asyncio.create_task(self._beat()))
+        self._beating = asyncio.create_task(self._beat())
 
     def _plan(self) -> Plan | None:
         try:
@@ -136,11 +139,11 @@ class Gateway:
         self.end_streams()
         if self.consuming is not None:
             await asyncio.to_thread(self.consuming.stop)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._beating is not None:
+            self._beating.cancel()
         for id in list(self.couriers):
-            await self._hang_up(id)
+            self._hang_up(id)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.close()
         await self.handing.close()
         self.ledger.close()
@@ -262,12 +265,20 @@ class Gateway:
         self.couriers[watcher.id] = number, courier
 
     def silent(self, zone: Zone, id: str) -> None:
-        self._loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self._hang_up(id)) if id in self.couriers else None)
+        """It is not served here any more: who hears it has to ask again where it is."""
+        self._loop.call_soon_threadsafe(self._silence, zone.number, id)
 
-    async def _hang_up(self, id: str) -> None:
-        found = self.couriers.pop(id, None)
-        if found is not None:
-            await found[1].stop()
+    def _silence(self, number: int, id: str) -> None:
+        if number in self.tails:
+            self.tails[number].end(Selection(id))
+        self._hang_up(id)
+
+    def _hang_up(self, id: str) -> None:
+        """At once, for another may be called by that name next."""
+        _, courier = self.couriers.pop(id, (0, None))
+        if courier is not None:
+            self._tasks = [task for task in self._tasks if not task.done()]
+            self._tasks.append(asyncio.create_task(courier.stop()))
 
     def closed(self, zone: Zone) -> None:
         self._loop.call_soon_threadsafe(self._close, zone.number)
@@ -278,7 +289,7 @@ class Gateway:
             if tail is not None:
                 tail.end()
         for id in [id for id, (at, _) in self.couriers.items() if at == number]:
-            self._tasks.append(asyncio.ensure_future(self._hang_up(id)))
+            self._hang_up(id)
 
     def sent(self, zone: Zone) -> int:
         """The sequence up to which webhooks of a zone have taken everything."""

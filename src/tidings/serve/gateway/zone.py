@@ -18,7 +18,7 @@ from confluent_kafka import Message
 
 from tidings.boards.messages.followers import Followers, Told
 from tidings.boards.messages.table import unpacked
-from tidings.durable.outbox import Waiting
+from tidings.durable.waiting import Waiting
 from tidings.match.answers.results import Notification, instant
 from tidings.serve.gateway.layout import Plan
 from tidings.serve.gateway.records import Watcher, header

@@ -115,10 +115,10 @@ class Listening:
             for listener in listeners:
                 listener.woken.set()
 
-    def end(self) -> None:
-        """Nobody hears any more."""
-        for listeners in self._listeners.values():
-            for listener in listeners:
+    def end(self, selection: Selection | None = None) -> None:
+        """Nobody hears any more, or nobody of a selection."""
+        for place, listeners in self._listeners.items():
+            for listener in listeners if selection is None or place == selection.place else ():
                 listener.over = True
                 listener.woken.set()
 
