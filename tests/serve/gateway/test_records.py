@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 import zlib
 
 import numpy as np
@@ -14,7 +15,7 @@ from tidings.boards.messages.painter import FamilyPainter
 from tidings.boards.messages.table import boxes_of, unpacked
 from tidings.boards.paint.zones import Zones
 from tidings.serve.gateway import records
-from tidings.serve.gateway.handing import zone_of_id
+from tidings.serve.gateway.handing import assigned, zone_of_id
 from tidings.serve.gateway.layout import Plan
 from tidings.serve.gateway.records import Watcher, zoned
 from tidings.serve.gateway.sketch import boxes_from, boxes_json
@@ -41,6 +42,15 @@ def test_plans_watchers_and_sketches_come_back():
     assert (boxes_from(boxes_json(boxes)) == boxes).all()
     assert zone_of_id("bob", 7) == zlib.crc32(b"bob") % 7
     assert number_of(5, LAST) < number_of(6) < number_of(6, 1)
+
+
+def test_a_members_assignment_is_read():
+    topics = {"flats.messages": [0, 2, 5], "flats.notes": [1], "none": []}
+    body = struct.pack("!hi", 3, len(topics))
+    for name, partitions in topics.items():
+        body += struct.pack(f"!h{len(name)}si{len(partitions)}i", len(name), name.encode(), len(partitions), *partitions)
+    assert assigned(body + b"\0\0\0\0") == topics
+    assert assigned(b"") == {}
 
 
 @pytest.mark.parametrize("rows", [4096, 3])

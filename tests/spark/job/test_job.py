@@ -134,6 +134,7 @@ class TestRun:
         flats = td.Schema({"price": td.Number(0, 100), "rooms": td.Number(0, 10)})
         updates = pa.table({"flat": ["a", "b", "c"], "price": [30.0, 20.0, 10.0], "rooms": [2.0, 3.0, 1.0]})
         with td.open(tmp_path / "topic", "flats", flats, key="flat") as topic:
+            topic.subscribe("ann", "rooms >= 2", k=1, by="-price")
             topic.flush()
             topic.add_family("rooms", by="-price", k=2)
             want = topic.publish_batch(updates, as_messages=True).drop_columns(["at"]).to_pylist()

@@ -101,7 +101,14 @@ class Consuming:
     def do(self, call: Callable[[], Result]) -> Future[Result]:
         future: Future[Result] = Future()
         self._jobs.put((call, future))
+        if self._stop.is_set():
+            self._give_up()
         return future
+
+    def _give_up(self) -> None:
+        """Nobody does what was asked for any more."""
+        while not self._jobs.empty():
+            self._jobs.get()[1].set_exception(TidingsError("the gateway is stopping"))
 
     def _run(self) -> None:
         """Until it is stopped; when Kafka is away for long, or a zone cannot be loaded, everything begins anew."""
@@ -116,6 +123,9 @@ class Consuming:
             log.exception("the gateway's thread ends")
             self.failure = error
             raise
+        finally:
+            self._stop.set()
+            self._give_up()
 
     def _follow(self) -> None:
         self._consumer = consumer_of(self._brokers, **self._settings)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 import threading
 import time
 import zlib
 from collections.abc import Mapping
-from concurrent.futures import TimeoutError as NoAnswer
 
 import httpx
 from confluent_kafka import KafkaException
@@ -27,6 +27,22 @@ def zone_of_id(id: str, zones: int) -> int:
     return zlib.crc32(id.encode()) % zones
 
 
+def assigned(body: bytes) -> dict[str, list[int]]:
+    """Topics and their partitions of a member, as Kafka's consumer protocol writes them: a version; of each topic its name and
+    partitions. (`describe_consumer_groups` reads it too, but may end the process while a broker is away.)"""
+    found: dict[str, list[int]] = {}
+    if len(body) < 6:
+        return found
+    (count,), at = struct.unpack_from("!i", body, 2), 6
+    for _ in range(count):
+        (size,) = struct.unpack_from("!h", body, at)
+        name, at = body[at + 2 : at + 2 + size].decode(), at + 2 + size
+        (partitions,) = struct.unpack_from("!i", body, at)
+        found[name] = list(struct.unpack_from(f"!{partitions}i", body, at + 4))
+        at += 4 + 4 * partitions
+    return found
+
+
 class Handing:
     def __init__(self, brokers: str, topic: str, url: str) -> None:
         self._topic, self.url = topic, url
@@ -40,18 +56,13 @@ class Handing:
         """The address of the gateway that has each zone."""
         with self._turn:
             if time.monotonic() - self._at > FRESH:
-                group = group_of(self._topic)
                 try:
-                    members = self._admin.describe_consumer_groups([group], request_timeout=5)[group].result(10).members
-                except (KafkaException, NoAnswer):
+                    groups = self._admin.list_groups(group_of(self._topic), timeout=5)
+                except KafkaException:
                     return self._known
-                self._known = {
-                    part.partition: member.client_id
-                    for member in members
-                    if member.assignment is not None
-                    for part in member.assignment.topic_partitions
-                    if part.topic == named(self._topic, "messages")
-                }
+                name = named(self._topic, "messages")
+                members = [(member.client_id, assigned(member.assignment)) for group in groups for member in group.members]
+                self._known = {zone: url for url, topics in members for zone in topics.get(name, ())}
                 self._at = time.monotonic()
             return self._known
 
