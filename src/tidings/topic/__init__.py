@@ -3,5 +3,5 @@
 Read `topic` (the public calls), `subscribing` (those that concern subscriptions), `changing` (how a change is committed or undone),
 `publisher` (what publishing does; `publications` is what comes, `ranked_matches` who it concerns), `live_events` (and its
 `live_chunks`), `preview` (over `past_events`), `moving`, `journal` (where changes are committed; memory has nothing to commit),
-`painted` (changes as messages), `stats`. May import match, windows, boards and what is below them; knows nothing of disks.
+`stats`. May import match, windows, boards and what is below them; knows nothing of disks.
 """

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
 
+from tidings.boards.messages.painted import Painted, Touched
 from tidings.errors import EventError, StorageError, shown
 from tidings.match.answers.results import Notification
 from tidings.match.store.event_statistics import Statistics
@@ -29,7 +30,6 @@ from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Attribute, Schema
 from tidings.model.values.window import duration
 from tidings.topic.journal import Act, Journal
-from tidings.topic.painted import Painted, Touched
 from tidings.topic.publisher import Publisher
 from tidings.topic.undo import Remembered
 

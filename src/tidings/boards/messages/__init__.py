@@ -8,6 +8,7 @@ Read in this order:
 | `table`     | the Arrow schema of messages, its version, and rows of painting as such a table                       |
 | `objects`   | the objects of one family, by key: where they stand, and the first list of whoever begins             |
 | `painter`   | `FamilyPainter`: changes of objects in, messages out                                                  |
+| `painted`   | `Painted`: what a topic's publisher touched since last asked, said by the painters of its families    |
 | `followers` | `Followers`: the receiver's side, many watchers' lists from messages, and what each has to be told     |
 
 May import `boards.paint` and `boards.key_order`, `index.points` and `model`.

@@ -18,6 +18,7 @@ from confluent_kafka import KafkaException
 from numpy.typing import NDArray
 
 from tidings.boards.messages.family import Family, parse_family
+from tidings.boards.messages.painted import Touched
 from tidings.boards.paint.zones import Zones
 from tidings.durable.opening import DurableTopic
 from tidings.errors import SchemaError, TidingsError
@@ -26,7 +27,6 @@ from tidings.serve.gateway.layout import Plan, named
 from tidings.serve.gateway.painter import Painter
 from tidings.serve.hosting.hosted_topic import HostedTopic
 from tidings.serve.service import Service
-from tidings.topic.painted import Touched
 
 log = logging.getLogger("tidings.serve")
 GATEWAYS = "gateways"

@@ -15,6 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import TimerValues
 
 from tidings.boards.messages.family import Family
+from tidings.boards.messages.painted import Painted
 from tidings.boards.messages.table import no_messages
 from tidings.durable.manifest_view import View
 from tidings.durable.snapshots import Snapshots
@@ -26,7 +27,6 @@ from tidings.spark.frames.topic_view import task_view
 from tidings.spark.state.board_processor import BoardProcessor, in_order
 from tidings.spark.state.shard_boards import Objects, ShardBoards
 from tidings.spark.state.state_format import from_bytes, to_bytes
-from tidings.topic.painted import Painted
 
 
 class ShardPainter(ShardBoards):

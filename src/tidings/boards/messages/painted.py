@@ -7,29 +7,48 @@ publisher is another one, all objects are compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 import pyarrow as pa
 
 from tidings.boards.messages.family import Family
 from tidings.boards.messages.painter import FamilyPainter
 from tidings.boards.messages.table import no_messages
+from tidings.model.door.event import Event
 from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Schema
-from tidings.topic.publisher import Publisher
+
+
+class Objects(Protocol):
+    def __iter__(self) -> Iterator[Event]: ...
+
+    def get(self, id: str) -> Event | None: ...
+
+
+class Publishing(Protocol):
+    """What of a topic's publisher is asked for."""
+
+    touched: set[str] | None
+
+    @property
+    def events(self) -> Objects: ...
+
+    @property
+    def clock(self) -> int | None: ...
 
 
 class Touched:
     """Which objects of a topic are others than when it was last asked; all of them where that is not known."""
 
     def __init__(self) -> None:
-        self._publisher: Publisher | None = None
+        self._publisher: Publishing | None = None
 
     def forget(self) -> None:
         """All have to be compared next."""
         self._publisher = None
 
-    def take(self, publisher: Publisher, known: Iterable[str]) -> dict[str, Values | None]:
+    def take(self, publisher: Publishing, known: Iterable[str]) -> dict[str, Values | None]:
         """Their values, None for those that are gone; `known` are the keys of those that were told of before."""
         if publisher is not self._publisher or publisher.touched is None:
             self._publisher, publisher.touched = publisher, set()
@@ -52,12 +71,12 @@ class Painted:
         self.painters.setdefault(family.name, FamilyPainter(self._schema, self._topic, family))
         self._touched.forget()
 
-    def adopt(self, publisher: Publisher) -> None:
+    def adopt(self, publisher: Publishing) -> None:
         """Take the objects that are there for painted."""
         for painter in self.painters.values():
             painter.objects.apply(painter.objects.moves(*painter.places(self._touched.take(publisher, ()))))
 
-    def messages(self, publisher: Publisher) -> pa.Table:
+    def messages(self, publisher: Publishing) -> pa.Table:
         """What has changed since last asked, one sequence; without rows if that concerns no list there could be."""
         changes = self._touched.take(publisher, (key for p in self.painters.values() for key in p.objects.keys.number))
         if not changes:
