@@ -112,7 +112,16 @@ def test_nobody_there():
         service["deals"].publish(OFFER)
 
 
-@pytest.mark.parametrize("id", ["a/b", "a/top", "/", "é ü", "%2F", "a?b#c", ".."])
+def test_what_a_pace_keeps_back_is_counted(deals):
+    deals.subscribe("ann", "price < 500", budget="1 per day", time=0)
+    for number in range(3):
+        deals.publish({"id": f"e{number}", "price": 5}, time=number)
+    assert deals.withheld("ann") == 2
+    with pytest.raises(td.errors.SubscriptionError, match="there is no subscription 'nobody'"):
+        deals.withheld("nobody")
+
+
+@pytest.mark.parametrize("id", ["a/b", "a/top", "a/withheld", "/", "é ü", "%2F", "a?b#c", ".."])
 def test_any_id_has_an_address(deals, id):
     deals.subscribe(id, "price < 5")
     assert deals.subscription(id).id == id

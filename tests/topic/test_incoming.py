@@ -114,3 +114,17 @@ def test_another_field_is_the_id(name):
 def test_what_is_no_table_is_said():
     with pytest.raises(SubscriptionError, match=r"^3: a table is accepted, of pyarrow, pandas, polars"):
         topic().subscribe_many(3)
+
+
+def test_a_row_of_a_frame_says_missing_by_nan_and_a_dict_does_not():
+    frame = pd.DataFrame(
+        {"id": ["a", "b"], "price": [3.0, None], "brand": [None, "x"], "made": pd.to_datetime([None, "2026-01-01"], utc=True)}
+    )
+    topic = td.Topic("t", {"price": td.Number(), "brand": td.Category(), "made": td.Time()})
+    topic.subscribe("cheap", "price < 5")
+    topic.subscribe("none", "price IS NULL AND brand = 'x'")
+    rows = [row for _, row in frame.iterrows()]
+    assert [[m.subscription for m in topic.match(row)] for row in rows] == [["cheap"], ["none"]]
+    assert topic.match_batch(rows).to_pylist() == topic.match_batch(frame).to_pylist()
+    with pytest.raises(td.errors.BulkError, match="row 1: price is nan: a finite number is accepted"):
+        topic.match_batch(frame[["id", "price"]].to_dict("records"))

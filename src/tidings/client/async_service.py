@@ -136,6 +136,10 @@ class AsyncTopic:
     async def top(self, id: str, *, time: Any = None) -> list[Match]:
         return await self._do(self._calls.top(id, time))
 
+    async def withheld(self, id: str) -> int:
+        """How many notifications a subscription's budget and cooldown have kept back."""
+        return await self._do(self._calls.withheld(id))
+
     async def __aiter__(self) -> AsyncIterator[Subscription]:
         page = await self.subscriptions()
         while page:

@@ -179,6 +179,9 @@ class TopicCalls:
 
         return Call("GET", f"{self._of(id)}/top", read, query(time=wire.time_text(time)), safe=True)
 
+    def withheld(self, id: str) -> Call[int]:
+        return Call("GET", f"{self._of(id)}/withheld", lambda answer: int(content(answer)["withheld"]), safe=True)
+
     # Events
 
     def publish(self, event: Any, time: Any) -> Call[Notifications]:

@@ -155,6 +155,10 @@ class RemoteTopic:
     def top(self, id: str, *, time: Any = None) -> list[Match]:
         return self._do(self._calls.top(id, time))
 
+    def withheld(self, id: str) -> int:
+        """How many notifications a subscription's budget and cooldown have kept back."""
+        return self._do(self._calls.withheld(id))
+
     def __iter__(self) -> Iterator[Subscription]:
         page = self.subscriptions()
         while page:

@@ -79,6 +79,9 @@ class EventReader:
             return source
         if source.__class__ is not dict and isinstance(source, str | bytes | bytearray | memoryview):
             source = parse_json(source)
+        if hasattr(source, "dropna"):
+            # A row of a DataFrame, in which NaN is a missing value; in a dict it is a mistake, whoever made that.
+            source = source.dropna().to_dict()
         if source.__class__ is not dict and not isinstance(source, Mapping):
             raise EventError(f"event {shown(source)} ({type(source).__name__}): an event is an object with named attributes")
         if "specversion" in source and "specversion" not in self._readers:

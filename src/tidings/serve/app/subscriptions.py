@@ -212,6 +212,17 @@ async def top(topic: str, id: str, request: Request) -> Response:
 
 
 @router.get(
+    ADDRESS + "/withheld",
+    responses=gives("`withheld`: how many notifications its budget and its cooldown have kept back."),
+    summary="How much a subscription's pace has kept back",
+)
+async def withheld(topic: str, id: str, request: Request) -> Response:
+    caller, hosted = caller_of(request, READ, OWNER), topic_of(request)
+    kept = await hosted.ask(lambda: hosted.topic.withheld(hosted.subscription(id, caller.owns()).id))
+    return json_answer({"withheld": kept})
+
+
+@router.get(
     "/topics/{topic}/subscriptions",
     responses=gives("A page of them, by id; `cursor` is where the next begins, null at the end."),
     openapi_extra={
