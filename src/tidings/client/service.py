@@ -36,7 +36,15 @@ def headers_of(key: str | None) -> dict[str, str]:
 
 
 class Service:
-    """A service at `url`; `key` is what `tidings keys` gave. Threads may share it."""
+    """A service at `url`; `key` is what `tidings keys` gave. Threads may share it.
+
+    >>> import tidings as td
+    >>> service = td.connect(url)  # of `tidings serve`, as "http://127.0.0.1:8080"
+    >>> deals = service.make("deals", {"price": td.Number()}, clock="given")
+    >>> "ann" in service["deals"]
+    False
+    >>> service.drop("deals"); service.close()
+    """
 
     def __init__(self, url: str, key: str | None = None, *, timeout: float = 60.0) -> None:
         self.url = url
@@ -57,7 +65,15 @@ class Service:
             clock.sleep(wait)
 
     def topics(self) -> list[dict[str, Any]]:
-        """What there is: name, schema, key, settings and size of each."""
+        """What there is: name, schema, key, settings and size of each.
+
+        >>> import tidings as td
+        >>> service = td.connect(url)  # of `tidings serve`, as "http://127.0.0.1:8080"
+        >>> deals = service.make("deals", {"price": td.Number()}, clock="given")
+        >>> [topic["name"] for topic in service.topics()]
+        ['deals']
+        >>> service.drop("deals"); service.close()
+        """
         return self.do(calls.topics())
 
     def make(
@@ -69,18 +85,41 @@ class Service:
         retention: str | None = None,
         clock: str = "wall",
     ) -> RemoteTopic:
-        """Make a topic, or take one that is there with this schema and key."""
+        """Make a topic, or take one that is there with this schema and key.
+
+        >>> import tidings as td
+        >>> service = td.connect(url)  # of `tidings serve`, as "http://127.0.0.1:8080"
+        >>> deals = service.make("deals", {"price": td.Number()}, clock="given")
+        >>> deals.key, list(deals.schema)
+        (None, ['price'])
+        >>> service.drop("deals"); service.close()
+        """
         self.do(calls.make(name, schema, {"key": key, "retention": retention, "clock": clock}))
         return self[name]
 
     def drop(self, name: str) -> None:
-        """Drop a topic and all that is in it."""
+        """Drop a topic and all that is in it.
+
+        >>> import tidings as td
+        >>> service = td.connect(url)  # of `tidings serve`, as "http://127.0.0.1:8080"
+        >>> deals = service.make("deals", {"price": td.Number()}, clock="given")
+        >>> service.drop("deals")
+        >>> service.topics()
+        []
+        >>> service.close()
+        """
         self.do(calls.TopicCalls(name).drop())
 
     def __getitem__(self, name: str) -> RemoteTopic:
         return RemoteTopic(self, name)
 
     def close(self) -> None:
+        """Let go of the connections.
+
+        >>> import tidings as td
+        >>> service = td.connect(url)
+        >>> service.close()
+        """
         self.http.close()
 
     def __enter__(self) -> Service:
@@ -94,7 +133,16 @@ class Service:
 
 
 class RemoteTopic:
-    """A topic of a service. Calls, arguments and results are those of `Topic`; `post` and `listen` are what a service adds."""
+    """A topic of a service. Calls, arguments and results are those of `Topic`; `post` and `listen` are what a service adds.
+
+    >>> import tidings as td
+    >>> service = td.connect(url)  # of `tidings serve`, as "http://127.0.0.1:8080"
+    >>> deals = service.make("deals", {"price": td.Number()}, clock="given")
+    >>> notes = deals.subscribe("ann", "price < 5", k=3, window="1 day", time=0)
+    >>> [match.subscription for match in deals.match({"id": "e1", "price": 3}, time=1)]
+    ['ann']
+    >>> service.drop("deals"); service.close()
+    """
 
     def __init__(self, service: Service, name: str) -> None:
         self.service, self.name = service, name
@@ -187,7 +235,18 @@ class RemoteTopic:
 
     def post(self, events: Any) -> Posted:
         """Publish one event, several or a table without asking who was told: the quick way, since the service commits what comes
-        at once together. An event whose id was taken before is not published again, so this is tried again after a break."""
+        at once together. An event whose id was taken before is not published again, so this is tried again after a break.
+
+        >>> import tidings as td
+        >>> service = td.connect(url)  # of `tidings serve`, as "http://127.0.0.1:8080"
+        >>> deals = service.make("deals", {"price": td.Number()}, clock="given")
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> deals.post([{"id": "e1", "price": 3}, {"id": "e2", "price": 9}])
+        Posted(events=2, told=1, repeated=[])
+        >>> deals.post({"id": "e1", "price": 3}).repeated
+        ['e1']
+        >>> service.drop("deals"); service.close()
+        """
         return self._do(self._calls.post(events))
 
     def advance(self, time: Any) -> Notifications:
@@ -231,7 +290,19 @@ class RemoteTopic:
         self, subscription: str | None = None, *, owner: str | None = None, consumer: str | None = None, after: int | None = None
     ) -> Iterator[Heard]:
         """Notifications as they come, for ever; a broken stream goes on where it was. A consumer goes on where it was the last
-        time: what the loop has dealt with is acknowledged."""
+        time: what the loop has dealt with is acknowledged.
+
+        >>> import tidings as td
+        >>> service = td.connect(url)  # of `tidings serve`, as "http://127.0.0.1:8080"
+        >>> deals = service.make("deals", {"price": td.Number()}, clock="given")
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> told = deals.publish({"id": "e1", "price": 3}, time=1)
+        >>> heard = deals.listen("ann", after=0)
+        >>> next(heard).event["id"]
+        'e1'
+        >>> heard.close()
+        >>> service.drop("deals"); service.close()
+        """
         lines, said = EventLines(after), clock.monotonic()
         done: int | None = None
         try:
@@ -278,15 +349,49 @@ class RemoteTopic:
         limit: int = PAGE,
         wait: int = 0,
     ) -> Page:
-        """A page of them; an empty one waits up to `wait` seconds for its first."""
+        """A page of them; an empty one waits up to `wait` seconds for its first.
+
+        >>> import tidings as td
+        >>> service = td.connect(url)  # of `tidings serve`, as "http://127.0.0.1:8080"
+        >>> deals = service.make("deals", {"price": td.Number()}, clock="given")
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> told = deals.publish({"id": "e1", "price": 3}, time=1)
+        >>> [note.event["id"] for note in deals.notifications("ann", after=0).notifications]
+        ['e1']
+        >>> service.drop("deals"); service.close()
+        """
         return self._do(self._calls.page(whose(subscription, owner, consumer), after, limit, wait))
 
     def add_consumer(
         self, name: str, *, subscription: str | None = None, owner: str | None = None, after: int | None = None
     ) -> dict[str, Any]:
+        """A consumer by name, of one subscription or one owner, who goes on where he was; from number `after` on.
+
+        >>> import tidings as td
+        >>> service = td.connect(url)  # of `tidings serve`, as "http://127.0.0.1:8080"
+        >>> deals = service.make("deals", {"price": td.Number()}, clock="given")
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> deals.add_consumer("mail", subscription="ann")["name"]
+        'mail'
+        >>> service.drop("deals"); service.close()
+        """
         return self._do(self._calls.add_consumer(name, {"subscription": subscription, "owner": owner, "after": after}))
 
     def acknowledge(self, number: int, *, consumer: str | None = None) -> None:
+        """`consumer` is done with the notifications up to and including `number`.
+
+        >>> import tidings as td
+        >>> service = td.connect(url)  # of `tidings serve`, as "http://127.0.0.1:8080"
+        >>> deals = service.make("deals", {"price": td.Number()}, clock="given")
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> consumer = deals.add_consumer("mail", after=0)
+        >>> told = deals.publish({"id": "e1", "price": 3}, time=1)
+        >>> [last] = deals.notifications(consumer="mail").notifications
+        >>> deals.acknowledge(last.number, consumer="mail")
+        >>> deals.notifications(consumer="mail").notifications
+        []
+        >>> service.drop("deals"); service.close()
+        """
         self._do(self._calls.acknowledge(number, consumer))
 
     # The rest

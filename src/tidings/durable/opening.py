@@ -176,6 +176,17 @@ def keep_settings(registry: Registry, retention: str | timedelta | None, outbox_
 
 
 class DurableTopic(Outbox, Topic):
+    """A topic that is kept in a folder: what `open` gives.
+
+    >>> import tempfile
+    >>> import tidings as td
+    >>> with td.open(tempfile.mkdtemp(), "deals", {"price": td.Number()}) as deals:
+    ...     notes = deals.subscribe("ann", "price < 5", time=0)
+    ...     notes = deals.publish({"id": "e1", "price": 3}, time=1)
+    ...     [note.event for _, note in deals.outbox()]
+    ['e1']
+    """
+
     def __init__(
         self,
         folder: Path,
@@ -279,6 +290,14 @@ class DurableTopic(Outbox, Topic):
         """Put the topic as it stands at `url`: subscriptions, live events, windows, outbox; the number of the manifest there.
 
         Only what is not there yet is sent. A place that holds another topic, or that another writer has changed since, is refused.
+
+        >>> import tempfile
+        >>> import tidings as td
+        >>> deals = td.open(tempfile.mkdtemp(), "deals", {"price": td.Number()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> deals.push(tempfile.mkdtemp() + "/there")
+        1
+        >>> deals.close()
         """
         manifest = self._push_all(self._pusher_to(Lake(objects_at(place_of(url)))))
         return manifest.number
@@ -309,6 +328,16 @@ class DurableTopic(Outbox, Topic):
         """Where the topic was opened to read: see it as it is now; whether anything was committed since it was last looked at.
 
         Segments that are mapped already stay so, and matching in other threads goes on with what it has.
+
+        >>> import tempfile
+        >>> import tidings as td
+        >>> deals = td.open(tempfile.mkdtemp(), "deals", {"price": td.Number()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> reader = td.open(deals.folder, mode="r")
+        >>> notes = deals.subscribe("bob", "price < 9", time=1)
+        >>> "bob" in reader, reader.refresh(), "bob" in reader
+        (False, True, True)
+        >>> reader.close(); deals.close()
         """
         with self._writing:
             if self._lock is not None or self.registry.version() == self._version:
@@ -339,7 +368,16 @@ class DurableTopic(Outbox, Topic):
         self.half_done = False
 
     def close(self) -> None:
-        """Pack what is new, write the manifest, and let go of the folder. In a forked child it is left to the parent."""
+        """Pack what is new, write the manifest, and let go of the folder. In a forked child it is left to the parent.
+
+        >>> import tempfile
+        >>> import tidings as td
+        >>> deals = td.open(tempfile.mkdtemp(), "deals", {"price": td.Number()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> deals.close()
+        >>> "ann" in td.open(deals.folder, mode="r")
+        True
+        """
         if self.registry.forked or (self._lock is not None and self._lock.closed):
             return
         try:

@@ -47,12 +47,33 @@ class Outbox:
         return OutboxPages(self.registry)
 
     def outbox(self, after: int = 0, limit: int = 1000, *, consumer: str | None = None) -> list[tuple[int, Notification]]:
-        """The first `limit` notifications, by number, above `after` that `consumer` did not acknowledge."""
+        """The first `limit` notifications, by number, above `after` that `consumer` did not acknowledge.
+
+        >>> import tempfile
+        >>> import tidings as td
+        >>> deals = td.open(tempfile.mkdtemp(), "deals", {"price": td.Number()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> notes = deals.publish({"id": "e1", "price": 3}, time=1)
+        >>> [(number, note.event) for number, note in deals.outbox()]
+        [(1, 'e1')]
+        >>> deals.close()
+        """
         done = max(_number("after", after), self._done(consumer))
         return [(waiting.number, _notification(waiting)) for waiting in self._pages.after(done, _number("limit", limit))]
 
     def acknowledge(self, number: int, *, consumer: str | None = None) -> None:
-        """`consumer` is done with the notifications up to and including `number`; what all are done with is forgotten."""
+        """`consumer` is done with the notifications up to and including `number`; what all are done with is forgotten.
+
+        >>> import tempfile
+        >>> import tidings as td
+        >>> deals = td.open(tempfile.mkdtemp(), "deals", {"price": td.Number()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> notes = deals.publish({"id": "e1", "price": 3}, time=1)
+        >>> deals.acknowledge(1)
+        >>> deals.outbox()
+        []
+        >>> deals.close()
+        """
         name, number = _name(consumer), _number("number", number)
         with self.registry.beside_the_writer() as db:
             last = newest(db)
@@ -68,13 +89,34 @@ class Outbox:
         """Remember how far `name` is: from the oldest notification that is still there, or from number `after` on.
 
         Who is there already goes on from where he was. From now on no notification is forgotten that `name` has not acknowledged.
+
+        >>> import tempfile
+        >>> import tidings as td
+        >>> deals = td.open(tempfile.mkdtemp(), "deals", {"price": td.Number()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> deals.add_consumer("mail")
+        >>> notes = deals.publish({"id": "e1", "price": 3}, time=1)
+        >>> [note.event for _, note in deals.outbox(consumer="mail")]
+        ['e1']
+        >>> deals.close()
         """
         name, done = _name(name), 0 if after is None else _number("after", after)
         with self.registry.beside_the_writer() as db:
             db.execute("INSERT OR IGNORE INTO consumer VALUES (?, ?)", (name, min(done, newest(db))))
 
     def remove_consumer(self, name: str) -> None:
-        """Nothing is kept for `name` any more."""
+        """Nothing is kept for `name` any more.
+
+        >>> import tempfile
+        >>> import tidings as td
+        >>> deals = td.open(tempfile.mkdtemp(), "deals", {"price": td.Number()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> deals.add_consumer("mail")
+        >>> deals.remove_consumer("mail")
+        >>> deals.consumers()
+        {}
+        >>> deals.close()
+        """
         name = _name(name)
         with self.registry.beside_the_writer() as db:
             _must_be_there(name, dict(db.execute("SELECT name, done FROM consumer")))
@@ -83,7 +125,18 @@ class Outbox:
         self.registry.shrink()
 
     def consumers(self) -> dict[str, int]:
-        """The last number that each consumer is done with, by name."""
+        """The last number that each consumer is done with, by name.
+
+        >>> import tempfile
+        >>> import tidings as td
+        >>> deals = td.open(tempfile.mkdtemp(), "deals", {"price": td.Number()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> notes = deals.publish({"id": "e1", "price": 3}, time=1)
+        >>> deals.add_consumer("mail", after=1)
+        >>> deals.consumers()
+        {'mail': 1}
+        >>> deals.close()
+        """
         return {name: done for name, done in sorted(self._known().items()) if name != UNNAMED}
 
     def _known(self) -> dict[str, int]:

@@ -75,6 +75,15 @@ def open(
     Without a schema it opens what is there. With `retention`, as "7 days", events without `expires` end so long after they were
     published, and with `outbox_limit` at most so many notifications wait, of which the oldest are dropped; both are kept with the
     topic until others are given.
+
+    >>> import tempfile
+    >>> import tidings as td
+    >>> folder = tempfile.mkdtemp()
+    >>> with td.open(folder, "deals", {"price": td.Number()}, retention="7 days") as deals:
+    ...     notes = deals.subscribe("ann", "price < 5")
+    >>> with td.open(folder) as again:
+    ...     again.subscription("ann").filter
+    'price < 5'
     """
     place = place_of(path)
     lake = None
@@ -151,5 +160,20 @@ def bring_up(lake: Lake, folder: Path) -> None:
 
 
 def pull(url: str | os.PathLike[str], folder: str | os.PathLike[str], number: int | None = None) -> int:
-    """Make `folder` a topic's folder of what is at `url`, by its newest manifest or an older one; the manifest's number."""
+    """Make `folder` a topic's folder of what is at `url`, by its newest manifest or an older one; the manifest's number.
+
+    >>> import tempfile
+    >>> place, copy = tempfile.mkdtemp() + "/there", tempfile.mkdtemp()
+    >>> import tidings as td
+    >>> deals = td.open(tempfile.mkdtemp(), "deals", {"price": td.Number()})
+    >>> notes = deals.subscribe("ann", "price < 5", time=0)
+    >>> deals.push(place)
+    1
+    >>> td.pull(place, copy)
+    1
+    >>> with td.open(copy) as again:
+    ...     [subscription.id for subscription in again]
+    ['ann']
+    >>> deals.close()
+    """
     return pull_lake(Lake(objects_at(place_of(url))), folder_of(folder, "pull"), number).number

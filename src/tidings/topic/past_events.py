@@ -29,11 +29,13 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Tables, laid end to end; `order` are the rows that count, as they were published, and `at` is when each was, or NONE."""
+    """Tables, laid end to end; `order` are the rows that count, as they were published, and `at` is when each was, or NONE. `again`
+    if they were read before."""
 
     tables: list[pa.Table]
     order: Rows
     at: NDArray[np.int64]
+    again: bool = False
 
     @property
     def before(self) -> int:
@@ -45,7 +47,7 @@ class Past:
         at = np.where(self.at == NONE, since + 1, self.at)
         rows = np.flatnonzero((at > since) & (at <= until))
         rows = rows[np.argsort(at[rows], kind="stable")]
-        return Past(self.tables, self.order[rows], at[rows])
+        return Past(self.tables, self.order[rows], at[rows], self.again)
 
     def place(self, row: int) -> tuple[pa.Table, int]:
         """The table of one that counts, and its row there."""
@@ -56,11 +58,12 @@ class Past:
             first += len(table)
         raise IndexError(row)
 
-    def read(self, schema: Schema, vocabularies: Vocabularies, key: str | None) -> PastEvents:
-        """With the attributes that `schema` has; there may be more in the tables."""
-        named = {"id" if key is None else key, *schema, *MARKS}
+    def read(self, schema: Schema, vocabularies: Vocabularies, key: str | None, own_time: bool = False) -> PastEvents:
+        """With the attributes that `schema` has; there may be more in the tables. `at` says when each was published, so an event's
+        own time is only read if it is asked for."""
+        named = {"id" if key is None else key, *schema, *MARKS} - (set() if own_time else {"time"})
         read = [table.select([name for name in table.column_names if name in named]) for table in self.tables]
-        return PastEvents([events_from_arrow(schema, vocabularies, table, key=key) for table in read], self)
+        return PastEvents([events_from_arrow(schema, vocabularies, table, key=key, again=self.again) for table in read], self)
 
 
 def given_past(table: object, now: int) -> Past:

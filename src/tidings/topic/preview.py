@@ -46,6 +46,13 @@ class Preview:
 
     `by_day` counts the notifications of each day (UTC) that has any. `first` are the first of them, with the bodies of their
     events, and `reasons` says of each what it matched, predicate by predicate.
+
+    >>> import tidings as td
+    >>> deals = td.Topic("deals", {"price": td.Number()})
+    >>> notes = deals.publish({"id": "e1", "price": 3}, time=0)
+    >>> seen = deals.preview("price < 5", over="1 day", time=3600)
+    >>> seen.events, seen.told, [note.event for note in seen.first]
+    (1, 1, ['e1'])
     """
 
     events: int
@@ -128,7 +135,7 @@ def _told(
     publisher.register(asked, since, False)
     if key is not None:
         return Notifications.of([*publisher.replace_all(events), *publisher.advance(until)])
-    hits = events.hits(store.packed_reader(), since)
+    hits = events.hits(store.reader(), since)
     told = publisher.told(events, hits)
     later = publisher.advance(until)
     return told if not len(later) else Notifications.of([*told, *later])
@@ -141,6 +148,7 @@ def _whole(schema: Schema, key: str | None, past: Past, events: PastEvents, note
     found: dict[str, Event] = {}
     for row in rows.tolist():
         table, place = past.place(int(row))
-        one = Past([table.slice(place, 1)], np.arange(1), past.at[[row]]).read(schema, Vocabularies(schema), key).event(0)
+        alone = Past([table.slice(place, 1)], np.arange(1), past.at[[row]])
+        one = alone.read(schema, Vocabularies(schema), key, own_time=True).event(0)
         found[events.ids[row].as_py()] = replace(one, id=events.ids[row].as_py())
     return {id: event for id, event in found.items() if not event.deleted}

@@ -200,6 +200,14 @@ class Subscribing(Changing):
         """Register the rows of a table (columnar form or a `filter` column), a DataFrame too; how many were taken.
 
         `id` names the column that is the id; `on_unknown="ignore"` leaves out columns that no subscription has.
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number(), "brand": td.Category()})
+        >>> import pyarrow as pa
+        >>> deals.subscribe_many(pa.table({"id": ["ann", "bob"], "price.hi": [5.0, None], "brand.in": [None, ["Acme"]]}))
+        2
+        >>> [match.subscription for match in deals.match({"id": "e1", "price": 3, "brand": "Acme"})]
+        ['ann', 'bob']
         """
         now = self._at(time)
         if id is not None or on_unknown != RAISE:
@@ -250,6 +258,13 @@ class Subscribing(Changing):
         topic, or live events, that came into reach, or into the list of the k best (`entered`), or went out (`left`).
 
         A new filter leaves the circle of `within` where it is, and a new circle leaves the filter.
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number(), "brand": td.Category()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> notes = deals.publish({"id": "e1", "price": 7}, time=1)
+        >>> [(note.event, note.why) for note in deals.update("ann", filter="price < 9", time=2)]
+        [('e1', 'entered')]
         """
         given: dict[str, object] = {"filter": filter, "score": score, "weights": weights, "similarity": similarity}
         given |= {"k": k, "window": window, "by": by, "per": per, "tz": tz, "error": error, "expires": expires}
@@ -267,12 +282,29 @@ class Subscribing(Changing):
             return self._replace(before, after, self._at(time))
 
     def move(self, id: str, point: Sequence[float], *, time: Any = None) -> list[Notification]:
-        """Centre a subscription's place on `point`, keeping its size; what is told is what differs, as for `update`."""
+        """Centre a subscription's place on `point`, keeping its size; what is told is what differs, as for `update`.
+
+        >>> import tidings as td
+        >>> taxis = td.Topic("taxis", {"place": td.Place()}, key="plate")
+        >>> notes = taxis.publish({"plate": "B-1", "place": (13.40, 52.50)}, time=0)
+        >>> notes = taxis.subscribe("me", within=((13.45, 52.50), "1 km"), time=1)
+        >>> [(note.event, note.why) for note in taxis.move("me", (13.40, 52.50), time=2)]
+        [('B-1', 'entered')]
+        """
         with self._writing:
             before = self.subscription(id)
             return self._replace(before, moved(self.schema, before, point), self._at(time))
 
     def unsubscribe(self, id: str) -> None:
+        """Remove a subscription; one that is not there is a mistake.
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number(), "brand": td.Category()})
+        >>> notes = deals.subscribe("ann", "price < 5")
+        >>> deals.unsubscribe("ann")
+        >>> "ann" in deals
+        False
+        """
         id = known_id(id)
         with self._writing:
             if id not in self.store:
@@ -285,7 +317,14 @@ class Subscribing(Changing):
                     change.watch(lambda publisher: publisher.register_many([id], [], 0))
 
     def unsubscribe_many(self, ids: Sequence[str]) -> int:
-        """Remove those of `ids` that are there, as one change; how many they were."""
+        """Remove those of `ids` that are there, as one change; how many they were.
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number(), "brand": td.Category()})
+        >>> notes = deals.subscribe("ann", "price < 5")
+        >>> deals.unsubscribe_many(["ann", "nobody"])
+        1
+        """
         with self._writing:
             there = self.store.existing(pa.array(dict.fromkeys(map(known_id, ids)), pa.string()))
             seq = self.store.next_seq
@@ -297,12 +336,29 @@ class Subscribing(Changing):
             return len(there)
 
     def withheld(self, id: str) -> int:
-        """How many notifications a subscription's budget and cooldown have kept back."""
+        """How many notifications a subscription's budget and cooldown have kept back.
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number(), "brand": td.Category()})
+        >>> notes = deals.subscribe("ann", "price < 5", budget="1 per day", time=0)
+        >>> [len(deals.publish({"id": f"e{second}", "price": 3}, time=second)) for second in (1, 2, 3)]
+        [1, 0, 0]
+        >>> deals.withheld("ann")
+        2
+        """
         with self._writing:
             self.must_be_whole()
             return self.publisher.gates.withheld(self.subscription(id).id)
 
     def subscription(self, id: str) -> Subscription:
+        """What a subscription is, as it was given and as it was changed.
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number(), "brand": td.Category()})
+        >>> notes = deals.subscribe("ann", "price < 5", k=3)
+        >>> deals.subscription("ann")
+        Subscription('ann', 'price < 5', k=3)
+        """
         found = self.store.get(known_id(id))
         if found is None:
             raise SubscriptionError(f"there is no subscription {id!r}")

@@ -35,6 +35,13 @@ class Explanation:
     each way. `failures` is how often the subscription's filter, score or `by` had no finite answer so far. `held` is what the
     clause that matched asks for, predicate by predicate, with what the event has. `hears` is what beside its filter decides what
     the subscription is told, in words.
+
+    >>> import tidings as td
+    >>> deals = td.Topic("deals", {"price": td.Number()})
+    >>> notes = deals.subscribe("ann", "price < 5")
+    >>> told = deals.explain({"id": "e1", "price": 9}, "ann")
+    >>> told.matched, told.reason
+    (False, 'price is 9, wanted below 5')
     """
 
     event: str

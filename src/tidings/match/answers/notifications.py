@@ -71,7 +71,15 @@ class Part(NamedTuple):
 
 
 class Notifications(Sequence[Notification]):
-    """Equal to any sequence of the same notifications; never changed."""
+    """Equal to any sequence of the same notifications; never changed.
+
+    >>> import tidings as td
+    >>> deals = td.Topic("deals", {"price": td.Number()})
+    >>> notes = deals.subscribe("ann", "price < 5", time=0)
+    >>> told = deals.publish({"id": "e1", "price": 3}, time=1)
+    >>> len(told), told[0].event
+    (1, 'e1')
+    """
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -106,7 +114,14 @@ class Notifications(Sequence[Notification]):
         return bool(self._parts)
 
     def table(self) -> pa.Table:
-        """(subscription, event, score, rank, why, at), in the same order."""
+        """(subscription, event, score, rank, why, at), in the same order.
+
+        >>> import tidings as td
+        >>> deals = td.Topic("deals", {"price": td.Number()})
+        >>> notes = deals.subscribe("ann", "price < 5", time=0)
+        >>> deals.publish({"id": "e1", "price": 3}, time=1).table().select(["subscription", "event", "why"]).to_pylist()
+        [{'subscription': 'ann', 'event': 'e1', 'why': 'matched'}]
+        """
         return self._table
 
     def told_of(self) -> Counter[str]:

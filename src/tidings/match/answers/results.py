@@ -15,6 +15,14 @@ _NUMBER, _BITS = Struct("<d"), Struct("<q")
 
 
 class Match(NamedTuple):
+    """An event, a subscription that it matches, and how well.
+
+    >>> import tidings as td
+    >>> event, subscription, score = td.Match("e1", "ann", 2.0)
+    >>> subscription, score
+    ('ann', 2.0)
+    """
+
     event: str
     subscription: str
     score: float
@@ -26,6 +34,13 @@ class Notification(NamedTuple):
     `why` is `matched` (no ranking), `entered` (came into the list when it was published), `promoted` (a better one left), `updated`
     or `left` (keyed topics), `dwelt` (an object has stayed for so long) or `digest` (the best of a period, listed in `digest`).
     `rank` counts from 1 within the subscription's list; None without one, and for what has left.
+
+    >>> import tidings as td
+    >>> deals = td.Topic("deals", {"price": td.Number()})
+    >>> notes = deals.subscribe("ann", k=1, window="1 hour", by="-price", time=0)
+    >>> [note] = deals.publish({"id": "e1", "price": 3}, time=60)
+    >>> note.subscription, note.event, note.score, note.rank, note.why, note.at.isoformat()
+    ('ann', 'e1', -3.0, 1, 'entered', '1970-01-01T00:01:00+00:00')
     """
 
     subscription: str
@@ -67,6 +82,14 @@ class Notification(NamedTuple):
         return said if self.body is None else {**said, "body": dict(self.body)}
 
     def to_json(self) -> str:
+        """The same as text.
+
+        >>> import json
+        >>> from datetime import UTC, datetime
+        >>> note = Notification("ann", "e1", 2.0, None, "matched", datetime(2026, 1, 31, tzinfo=UTC))
+        >>> json.loads(note.to_json()) == note.to_dict()
+        True
+        """
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
 

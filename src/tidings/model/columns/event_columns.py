@@ -100,7 +100,7 @@ class ReadEvents:
         return EventColumns(value, box, start, word)
 
 
-def read_columns(schema: Schema, reader: TableReader, key: str | None) -> ReadEvents:
+def read_columns(schema: Schema, reader: TableReader, key: str | None, again: bool = False) -> ReadEvents:
     id_field = EventReader(schema, key).id_field
     envelope = [id_field, "time", "expires", *(["deleted"] if key is not None else [])]
     for name in reader.table.column_names:
@@ -122,7 +122,7 @@ def read_columns(schema: Schema, reader: TableReader, key: str | None) -> ReadEv
         if name in reader:
             _read_attribute(schema, reader, name, columns)
     if id_field in reader:
-        columns.ids = reader.ids(id_field, distinct=key is None, required=key is not None)
+        columns.ids = reader.ids(id_field, distinct=key is None and not again, required=key is not None)
     elif key is not None:
         raise EventError(f"column {key!r} is missing: it is this topic's key, a column of strings")
     columns.ids = _with_made_ids(columns.ids)

@@ -201,11 +201,18 @@ def short_column(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def events_from_arrow(
-    schema: Schema, vocabularies: Vocabularies, table: pa.Table | pa.RecordBatch, key: str | None = None, on_error: str = "raise"
+    schema: Schema,
+    vocabularies: Vocabularies,
+    table: pa.Table | pa.RecordBatch,
+    key: str | None = None,
+    on_error: str = "raise",
+    *,
+    again: bool = False,
 ) -> EventBatch:
-    """The table's events; nothing is added to the vocabularies. Bad rows raise one BulkError or are left out (`skip`)."""
+    """The table's events; nothing is added to the vocabularies. Bad rows raise one BulkError or are left out (`skip`). With `again`
+    they were read before, and nobody asks whether an id stands twice."""
     columns, taken, rows, refused = read_rows(
-        table, EventError, "events", lambda reader: read_columns(schema, reader, key), on_error
+        table, EventError, "events", lambda reader: read_columns(schema, reader, key, again), on_error
     )
     known = vocabularies, vocabularies.size
     return EventBatch(

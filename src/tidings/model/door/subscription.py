@@ -48,6 +48,13 @@ class Subscription:
 
     `within` is the circle ((x, y), metres) that the place must lie in beside what the filter says, and `centre` is where the boxes
     of the filter were last moved to; with either the clauses are not those of `filter` alone.
+
+    >>> import tidings as td
+    >>> deals = td.Topic("deals", {"price": td.Number()})
+    >>> notes = deals.subscribe("ann", "price < 5", k=3, window="1 day", owner="u17", time=0)
+    >>> one = deals.subscription("ann")
+    >>> one.filter, one.k, str(one.window), one.owner
+    ('price < 5', 3, '1 d', 'u17')
     """
 
     id: str

@@ -46,6 +46,15 @@ def _is_number(end: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Number:
+    """A finite number. The domain `lo` to `hi` is a hint for indexes, and what a relaxed match measures by; others are taken, too.
+
+    >>> import tidings as td
+    >>> topic = td.Topic("t", {"price": td.Number(0, 100)})
+    >>> notes = topic.subscribe("ann", "price BETWEEN 2 AND 5")
+    >>> [match.subscription for match in topic.match({"id": "e1", "price": 5})]
+    ['ann']
+    """
+
     lo: float = -math.inf
     hi: float = math.inf
 
@@ -56,22 +65,50 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    pass
+    """One of any number of texts.
+
+    >>> import tidings as td
+    >>> topic = td.Topic("t", {"brand": td.Category()})
+    >>> notes = topic.subscribe("ann", "brand IN ('Acme', 'Beta')")
+    >>> [match.subscription for match in topic.match({"id": "e1", "brand": 'Beta'})]
+    ['ann']
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Bool:
-    pass
+    """True or false.
+
+    >>> import tidings as td
+    >>> topic = td.Topic("t", {"free": td.Bool()})
+    >>> notes = topic.subscribe("ann", "free = TRUE")
+    >>> [match.subscription for match in topic.match({"id": "e1", "free": True})]
+    ['ann']
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    pass
+    """An instant: a datetime, a text of ISO 8601, or seconds since 1970-01-01 UTC.
+
+    >>> import tidings as td
+    >>> topic = td.Topic("t", {"made": td.Time()})
+    >>> notes = topic.subscribe("ann", "T_AFTER(made, TIMESTAMP('2026-01-01T00:00:00Z'))")
+    >>> [match.subscription for match in topic.match({"id": "e1", "made": '2026-02-01T12:00:00Z'})]
+    ['ann']
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A calendar day."""
+    """A calendar day.
+
+    >>> import tidings as td
+    >>> topic = td.Topic("t", {"day": td.Date()})
+    >>> notes = topic.subscribe("ann", "day >= DATE('2026-01-01')")
+    >>> [match.subscription for match in topic.match({"id": "e1", "day": '2026-01-01'})]
+    ['ann']
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +117,12 @@ class Place:
 
     An event's geometry counts as its bounding box. With `shapes` it is kept, and every predicate on the place is judged on it
     after its box was found, which costs a call of shapely for each candidate.
+
+    >>> import tidings as td
+    >>> topic = td.Topic("t", {"place": td.Place()})
+    >>> notes = topic.subscribe("ann", "S_DWITHIN(place, POINT(13.40 52.50), 1, 'km')")
+    >>> [match.subscription for match in topic.match({"id": "e1", "place": (13.401, 52.50)})]
+    ['ann']
     """
 
     plane: bool = False
@@ -187,7 +230,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 class Schema(Mapping[str, Attribute]):
     """Attribute types by name, in order. `ranges` are the names whose predicates are intervals or codes, in dimension order;
-    `dimensional` goes on with the two whose presence is a dimension, the first Place and the first Words ("" for none)."""
+    `dimensional` goes on with the two whose presence is a dimension, the first Place and the first Words ("" for none).
+
+    >>> import tidings as td
+    >>> schema = td.Schema({"price": td.Number(0, 100), "brand": td.Category()})
+    >>> td.Schema.from_json(schema.to_json()) == schema, list(schema)
+    (True, ['price', 'brand'])
+    """
 
     def __init__(self, attributes: Mapping[str, Attribute]) -> None:
         for name, attribute in _object(attributes).items():

@@ -22,7 +22,14 @@ WORLDS = 1024
 
 
 class Between:
-    """From lo to hi, ends included."""
+    """From lo to hi, ends included.
+
+    >>> import tidings as td
+    >>> deals = td.Topic("deals", {"price": td.Number()})
+    >>> notes = deals.subscribe("ann", "price < 5")
+    >>> [match.subscription for match in deals.match({"id": "e1", "price": td.Between(4, 8)})]
+    ['ann']
+    """
 
     __slots__ = ("hi", "lo")
 
@@ -40,7 +47,14 @@ class Between:
 
 
 class Uncertain:
-    """One of these values; weights are positive numbers, and a chance is a weight's part of their sum."""
+    """One of these values; weights are positive numbers, and a chance is a weight's part of their sum.
+
+    >>> import tidings as td
+    >>> deals = td.Topic("deals", {"brand": td.Category()})
+    >>> notes = deals.subscribe("ann", "brand = 'Acme'", score=2.0)
+    >>> [match.score for match in deals.match({"id": "e1", "brand": td.Uncertain({"Acme": 1, "Beta": 3})})]
+    [0.5]
+    """
 
     __slots__ = ("weights",)
 
@@ -48,6 +62,11 @@ class Uncertain:
         self.weights = weights
 
     def chances(self) -> list[tuple[Any, float]]:
+        """Each value with its chance.
+
+        >>> Uncertain({"Acme": 1, "Beta": 3}).chances()
+        [('Acme', 0.25), ('Beta', 0.75)]
+        """
         total = math.fsum(self.weights.values())
         return [(value, weight / total) for value, weight in self.weights.items()]
 

@@ -48,7 +48,13 @@ LOCAL = {
 
 
 def session(name: str = "tidings", master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A session on `master`; `settings` go over ours. One that runs already is returned."""
+    """A session on `master`; `settings` go over ours. One that runs already is returned.
+
+    >>> from tidings.spark import session
+    >>> spark = session("deals", "local[2]")
+    >>> spark.range(3).count()
+    3
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):

@@ -17,7 +17,24 @@ from tidings.spark.frames.pins import ADOPTED, newest, pin_body, query_of
 
 
 def adopt(topic: str | os.PathLike[str], checkpoint: str | os.PathLike[str]) -> None:
-    """Let the query of `checkpoint`, which must not be running, go on with the topic at `topic` as it is now."""
+    """Let the query of `checkpoint`, which must not be running, go on with the topic at `topic` as it is now.
+
+    >>> import tidings as td
+    >>> with td.open(folder, "deals", {"price": td.Number()}) as deals:
+    ...     notes = deals.subscribe("ann", "price < 5", k=1, window="1 hour", by="-price", time=0)
+    >>> events = spark.createDataFrame([("e1", 4.0, 60), ("e2", 3.0, 120)], "id string, price double, seconds long")
+    >>> events = events.selectExpr("id", "price", "timestamp_seconds(seconds) AS time")
+    >>> from tidings.spark import adopt, match
+    >>> events.write.parquet(f"{folder}/events")
+    >>> def run():
+    ...     found = match(spark.readStream.schema(events.schema).parquet(f"{folder}/events"), folder)
+    ...     query = found.writeStream.format("parquet").option("path", f"{folder}/found")
+    ...     query = query.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
+    ...     query.awaitTermination()
+    >>> run()
+    >>> adopt(folder, f"{folder}/checkpoint")  # after the topic was built anew, or its leases have ended
+    >>> run()
+    """
     place = snapshots_at(topic)
     body = pin_body(newest(place))
     for reader in (query := query_of(checkpoint), f"follow-{query}"):

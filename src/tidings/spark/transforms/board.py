@@ -54,6 +54,15 @@ def board(
     `shards` is fixed when a streaming query first runs; one for each shuffle partition by default. With `messages` the rows are
     messages for watchers elsewhere (docs/gateways.md has their columns), of these `families`, as `price:-stars:20`: the topic's own
     subscriptions hear nothing, a micro-batch is a sequence, and a family is painted in one task.
+
+    >>> import tidings as td
+    >>> with td.open(folder, "flats", {"rent": td.Number()}, key="address") as flats:
+    ...     notes = flats.subscribe("ann", "rent < 900", k=1, by="-rent", time=0)
+    >>> updates = spark.createDataFrame([("a1", 800.0, 60), ("a2", 700.0, 120)], "address string, rent double, seconds long")
+    >>> from tidings.spark import board
+    >>> told = board(updates.selectExpr("address", "rent", "timestamp_seconds(seconds) AS time"), folder, shards=1)
+    >>> sorted((row.event, row.why) for row in told.collect())
+    [('a1', 'entered'), ('a1', 'left'), ('a2', 'entered')]
     """
     place = snapshots_at(topic)
     pin, view = planned_view(place, updates.isStreaming)

@@ -86,6 +86,12 @@ def build(
     Each partition becomes a segment. `on_error="skip"` leaves out rows that are refused. `part_by` names a
     Number, a Time or the Place by whose cells the topic is cut into about so many `parts`, or is "hash" (`parts.cut`). In parts
     and at a URL the topic is a lake (`parts.build_lake`).
+
+    >>> import tidings as td
+    >>> from tidings.spark import build
+    >>> subscriptions = spark.createDataFrame([("ann", "price < 5"), ("bob", "price < 9")], "id string, filter string")
+    >>> build(subscriptions, folder, "deals", {"price": td.Number()})
+    2
     """
     place = place_of(path)
     made = schema if isinstance(schema, Schema) else Schema(schema)

@@ -47,6 +47,18 @@ def follow(
     by Spark Connect, in every micro-batch.
 
     `on_error="skip"` leaves out rows that are refused, and writes them with the reason to `checkpoint/refused/<batch>.json`.
+
+    >>> import tidings as td
+    >>> with td.open(folder, "deals", {"price": td.Number()}) as deals:
+    ...     notes = deals.subscribe("ann", "price < 5", k=1, window="1 hour", by="-price", time=0)
+    >>> from tidings.spark import follow
+    >>> spark.createDataFrame([("bob", "price < 9")], "id string, filter string").write.parquet(f"{folder}/changes")
+    >>> changes = spark.readStream.schema("id string, filter string").parquet(f"{folder}/changes")
+    >>> query = follow(changes, folder, f"{folder}/checkpoint", trigger={"availableNow": True})
+    >>> query.awaitTermination()
+    >>> with td.open(folder, mode="r") as deals:
+    ...     [subscription.id for subscription in deals]
+    ['ann', 'bob']
     """
     if "id" not in changes.columns and not {"key", "value"} <= set(changes.columns):
         raise SubscriptionError(f"changes have neither 'id' nor 'key' and 'value': they have {', '.join(changes.columns)}")

@@ -40,6 +40,15 @@ def match(
 
     `events` may also be the path of Parquet files that every worker can open; then the workers read them (`parquet_files`). Columns
     that are no attribute of the topic are ignored; those named in `carry` stand in the matches of their event.
+
+    >>> import tidings as td
+    >>> with td.open(folder, "deals", {"price": td.Number()}) as deals:
+    ...     notes = deals.subscribe("ann", "price < 5", k=1, window="1 hour", by="-price", time=0)
+    >>> events = spark.createDataFrame([("e1", 4.0, 60), ("e2", 3.0, 120)], "id string, price double, seconds long")
+    >>> events = events.selectExpr("id", "price", "timestamp_seconds(seconds) AS time")
+    >>> from tidings.spark import match
+    >>> sorted((row.event, row.subscription) for row in match(events, folder).collect())
+    [('e1', 'ann'), ('e2', 'ann')]
     """
     place = snapshots_at(topic)
     if ranking and (k is not None or relaxed):

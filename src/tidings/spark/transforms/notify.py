@@ -46,6 +46,16 @@ def notify(matches: DataFrame, topic: str | os.PathLike[str], shards: int | None
     `shards` is fixed when a streaming query first runs; by default one to four for each shuffle
     partition, so many as are spread most evenly. `delay`, as "10 seconds": the
     events of a stream come out of order by at most so much and are put in order first.
+
+    >>> import tidings as td
+    >>> with td.open(folder, "deals", {"price": td.Number()}) as deals:
+    ...     notes = deals.subscribe("ann", "price < 5", k=1, window="1 hour", by="-price", time=0)
+    >>> events = spark.createDataFrame([("e1", 4.0, 60), ("e2", 3.0, 120)], "id string, price double, seconds long")
+    >>> events = events.selectExpr("id", "price", "timestamp_seconds(seconds) AS time")
+    >>> from tidings.spark import match, notify
+    >>> told = notify(match(events, folder, ranking=True), folder)
+    >>> sorted((row.event, row.why, row.rank) for row in told.collect())
+    [('e1', 'entered', 1), ('e2', 'entered', 1)]
     """
     place = snapshots_at(topic)
     missing = [name for name in RANKED if name not in matches.columns]

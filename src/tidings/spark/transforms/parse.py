@@ -52,7 +52,16 @@ def _read(read: EventReader, value: object) -> Event | str:
 
 
 def parse(raw: DataFrame, topic: str | os.PathLike[str]) -> DataFrame:
-    """The events of column `value` (string or binary) for the topic at path `topic`, and `_corrupt`."""
+    """The events of column `value` (string or binary) for the topic at path `topic`, and `_corrupt`.
+
+    >>> import tidings as td
+    >>> with td.open(folder, "deals", {"price": td.Number()}) as deals:
+    ...     notes = deals.subscribe("ann", "price < 5", k=1, window="1 hour", by="-price", time=0)
+    >>> from tidings.spark import parse
+    >>> raw = spark.createDataFrame([('{"id": "e1", "price": 3}',), ('{"id": "e2", "price": "dear"}',)], "value string")
+    >>> sorted((row.id or "", row._corrupt or "") for row in parse(raw, folder).collect())
+    [('', "price is 'dear': a finite number is accepted"), ('e1', '')]
+    """
     if "value" not in raw.columns:
         raise EventError(f"raw events have no column 'value': they have {', '.join(raw.columns)}")
     view = form_view(snapshots_at(topic))

@@ -96,6 +96,14 @@ def search(
     `events` is the path or URL of a topic, whose live events are meant: as they stand now, in a streaming query at every
     micro-batch; at a URL, as they were pushed last. Or a DataFrame of events with its `schema`, which is written now to the folder
     `snapshot`, one that every worker sees.
+
+    >>> import tidings as td
+    >>> with td.open(folder, "deals", {"price": td.Number()}) as deals:
+    ...     notes = deals.publish_batch([{"id": f"e{price}", "price": price} for price in range(9)])
+    >>> from tidings.spark import search
+    >>> asked = spark.createDataFrame([("cheap", "price < 2")], "id string, filter string")
+    >>> sorted(row.event for row in search(asked, folder).collect())
+    ['e0', 'e1']
     """
     at, given = instant(time), None if time is None else instant(time)
     source: EventSource
