@@ -24,8 +24,8 @@ from tidings.index.packed.packing import as_events
 from tidings.index.packed.sentinels import NEVER
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies
 from tidings.model.columns.gather import gather_clauses
-from tidings.topic.live_events import HEIGHT
-from tidings.topic.tree_axes import event_axes, searched_widths
+from tidings.topic.live.live_events import HEIGHT
+from tidings.topic.live.tree_axes import event_axes, searched_widths
 
 RESULT = Path(__file__).parent / "results" / "motree.json"
 ITEMS, CHANGES, QUERIES, SCANNED, REPEATS = 1_000_000, 100_000, 300, 30, 5

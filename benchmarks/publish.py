@@ -29,7 +29,7 @@ from benchmarks import workloads
 from experiments.report import provenance
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import events_from_arrow
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 
 RESULT = Path(__file__).parent / "results" / "publish.json"
 SCHEMA = td.Schema({"price": td.Number(0, 1000), "place": td.Place(plane=True), "about": td.Words()})

@@ -19,7 +19,7 @@ from tidings.match.store.memtable import Memtable
 from tidings.match.store.similar import Similar
 from tidings.match.store.store import Store
 from tidings.topic import publisher, undo
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 from tidings.topic.topic import Topic
 from tidings.windows.near.ideal_points import IdealPoints
 from tidings.windows.slots import SlotWindows

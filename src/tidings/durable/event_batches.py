@@ -26,7 +26,7 @@ from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_to_record
 from tidings.model.values.limits import recovering
 from tidings.model.values.schema import Schema
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 
 FEWEST = 64
 """Events of one commit from which on they are kept together."""

@@ -22,7 +22,7 @@ from tidings.durable.waiting import forget, newest
 from tidings.match.answers.notifications import Notifications
 from tidings.match.answers.results import Notification
 from tidings.model.door.event_record import event_to_record
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 from tidings.topic.publications import Publications
 
 AGAIN = "ON CONFLICT (event) DO UPDATE SET last = excluded.last, body = ifnull(body, excluded.body)"

@@ -19,7 +19,7 @@ from tidings.model.columns.tables import subscriptions_from_arrow
 from tidings.model.door.event_record import event_from_record
 from tidings.model.door.subscription import from_record
 from tidings.model.values.limits import recovering
-from tidings.topic.live_events import NOT_KNOWN
+from tidings.topic.live.live_events import NOT_KNOWN
 from tidings.topic.publisher import Publisher
 
 pc = lazily("pyarrow.compute")

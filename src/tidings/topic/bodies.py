@@ -10,7 +10,7 @@ from tidings.match.answers.results import Notification, instant, with_body
 from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_body
 from tidings.model.values.schema import Schema
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 from tidings.topic.publications import Publications
 
 

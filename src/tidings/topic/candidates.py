@@ -11,7 +11,7 @@ from tidings.model.door.subscription import Subscription
 from tidings.model.values.calendar import window_end
 from tidings.model.values.schema import Schema
 from tidings.rank.relevance import relevance_of
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 from tidings.topic.publications import event_group
 from tidings.windows.memory import BEGINNING
 from tidings.windows.windows import Candidate

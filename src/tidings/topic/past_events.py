@@ -19,7 +19,7 @@ from tidings.model.columns.tables import EventBatch, events_from_arrow, plain_ta
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Schema
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 from tidings.topic.publications import plain_part
 from tidings.windows.memory import NEVER
 

@@ -18,7 +18,7 @@ from tidings.model.columns.tables import EventBatch
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Values
 from tidings.model.values.groups import group_of
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 from tidings.windows.memory import NEVER
 
 

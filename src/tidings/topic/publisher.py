@@ -33,7 +33,7 @@ from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import relevance_of
 from tidings.topic.candidates import candidates_of, first_of_groups
 from tidings.topic.gates import GATE, Gates, state_json
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 from tidings.topic.publications import Publications, event_group
 from tidings.topic.ranked_matches import RankedMatches, parted
 from tidings.topic.relisting import asks_otherwise, goes_on, known_of, listed_anew, lists, reached

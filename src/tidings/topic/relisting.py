@@ -17,7 +17,7 @@ from tidings.model.values.calendar import window_end
 from tidings.model.values.schema import Schema
 from tidings.rank.relevance import relevance_of
 from tidings.topic.candidates import candidates_of, first_of_groups
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 from tidings.topic.telling import differences
 from tidings.topic.watching import same_window
 from tidings.windows.memory import BEGINNING, NEVER

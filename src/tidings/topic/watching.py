@@ -11,7 +11,7 @@ from tidings.model.values.calendar import window_end
 from tidings.model.values.groups import group_of
 from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 
 
 def counts_of(schema: Schema, objects: LiveEvents, subscription: Subscription) -> Counts:

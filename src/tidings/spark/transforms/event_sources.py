@@ -29,7 +29,7 @@ from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_from_record
 from tidings.model.values.schema import Schema
 from tidings.spark.frames.pins import Pin, current, instant, micro_batch, once_in_folder
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live.live_events import LiveEvents
 
 LIVE = ("event", "event_batch", "event_gone")
 """The tables of a record that say which events are live."""

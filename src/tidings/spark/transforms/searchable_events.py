@@ -28,7 +28,7 @@ from tidings.model.values.schema import Schema
 from tidings.spark.frames.answer_columns import FOUND
 from tidings.spark.frames.arrow_stage import Batches, together
 from tidings.spark.transforms.event_sources import write_events
-from tidings.topic.tree_axes import event_axes
+from tidings.topic.live.tree_axes import event_axes
 
 FILE = {"file": pa.string(), "rows": pa.int64()}
 

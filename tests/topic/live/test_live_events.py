@@ -10,8 +10,8 @@ from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.tables import batch_of
 from tidings.model.door.event import read_event
 from tidings.model.filter.compile import compile_filter
-from tidings.topic import live_events
-from tidings.topic.live_events import LiveEvents
+from tidings.topic.live import live_events
+from tidings.topic.live.live_events import LiveEvents
 
 SCHEMA = td.Schema({"price": td.Number(), "brand": td.Category(), "place": td.Place(plane=True), "about": td.Words()})
 FILTERS = [

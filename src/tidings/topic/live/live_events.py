@@ -35,8 +35,8 @@ from tidings.model.columns.written import written
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Clause
 from tidings.model.values.schema import Schema
-from tidings.topic.live_chunks import Batch, Chunk, Singles, joined
-from tidings.topic.tree_axes import event_axes, searched_widths
+from tidings.topic.live.live_chunks import Batch, Chunk, Singles, joined
+from tidings.topic.live.tree_axes import event_axes, searched_widths
 
 CHUNK = 1024
 MANY, LARGEST = 8, 1 << 20
