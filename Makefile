@@ -31,7 +31,7 @@ bounds: setup ; NUMBA_BOUNDSCHECK=1 $(RUN) -m pytest -q -n 2 --timeout 3600 \
 plain: setup ; TIDINGS_KERNELS=plain $(RUN) -m pytest -q -n 2 --timeout 3600 --hypothesis-profile ci $(DRAW) \
 	tests/index tests/match tests/windows tests/boards tests/topic
 # At most half an hour a run; it goes on where the last one stopped and adds to reliability/reliability.json and docs/reliability.md.
-soak: setup java ; $(JAVA) $(RUN) -m pytest -m soak --timeout 7200 && $(RUN) -m tests.soak --minutes 25
+soak: setup java browser ; $(JAVA) $(RUN) -m pytest -m soak --timeout 7200 && $(RUN) -m tests.soak --minutes 25
 # schemathesis over the service's OpenAPI document: minutes.
 document: setup ; $(RUN) -m pytest -q -m document tests/serve
 # A wheel that carries its kernels for a baseline CPU, and the test that it compiles nothing in an empty environment.

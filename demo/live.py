@@ -47,11 +47,11 @@ def batches() -> Iterator[pa.Table]:
             yield some.set_column(0, "id", ids).append_column("expires", pa.array(ends, pa.timestamp("us", "UTC")))
 
 
-def main(port: int = 8080) -> None:
-    if not SERVED.is_dir():
+def main(port: int = 8080, folder: Path = SERVED) -> None:
+    if not folder.is_dir():
         raise SystemExit("there is nothing to serve yet: run 'make demo' first")
     try:
-        demonstrate(SERVED, "127.0.0.1", port, "warning", coming=Offers)
+        demonstrate(folder, "127.0.0.1", port, "warning", coming=Offers)
     except TidingsError as error:
         raise SystemExit(f"tidings: {error}") from None
 

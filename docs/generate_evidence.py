@@ -18,6 +18,7 @@ from experiments.report import markdown
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "build" / "docs" / "evidence.md"
 PAPERS, RESULTS, SOAK = ROOT / "experiments" / "results", ROOT / "benchmarks" / "results", ROOT / "reliability" / "reliability.json"
+CONSOLE = ROOT / "reliability" / "console.json"
 COMMANDS = {
     "engine": "python -m benchmarks.engine --full",
     "kernels-full": "python -m benchmarks.kernels --full",
@@ -39,7 +40,7 @@ def main() -> None:
 def generated() -> str:
     papers = [line for folder in sorted(PAPERS.iterdir()) if folder.is_dir() for line in of_paper(folder)]
     benchmarks = [line for path in sorted(RESULTS.glob("*.json")) for line in of_benchmark(path)]
-    return "\n".join([*summary(), *papers, "## Benchmarks", "", *benchmarks, *of_soak()]) + "\n"
+    return "\n".join([*summary(), *papers, "## Benchmarks", "", *benchmarks, *of_soak(), *of_console()]) + "\n"
 
 
 def summary() -> list[str]:
@@ -157,6 +158,36 @@ def of_soak() -> list[str]:
     said = f"`make soak`; `reliability/reliability.json`. {hours:.1f} hours in all; [every failure and its cause](reliability.md)."
     rows = [{"what": what, "how often": f"{count:,}"} for what, count in sorted(stored["totals"].items())]
     return ["## Reliability", "", said, "", markdown(rows), ""]
+
+
+def of_console() -> list[str]:
+    """The page after each third of its run: what it holds, and how it kept up."""
+    stored = json.loads(CONSOLE.read_text())
+    samples, asked = stored["samples"], f"{stored['asked for a second']:,}"
+    said = (
+        f"`python -m tests.console.memory`; `reliability/console.json`. {len(samples)} minutes with the page open, {asked} events a second "
+        f"asked for, {stored['published']:,} published, a look into every room once a minute. "
+        f"`tidings serve --demo` showed who was told {stored['demo, s']['seen']} s after it was started. {told(stored['run'])} "
+        f"{stored['chromium']}; the machine had other work (its load is below)."
+    )
+    third = len(samples) // 3
+    rows = [
+        {
+            "": name,
+            **{f"minutes {n * third + 1}-{(n + 1) * third}": _median(samples[n * third : (n + 1) * third], name) for n in range(3)},
+        }
+        for name in samples[0]
+        if name not in ("seconds", "said")
+    ]
+    return ["## The console, open for minutes", "", said, "", "Medians; bytes after garbage was collected.", "", markdown(rows), ""]
+
+
+def _median(samples: Sequence[Row], name: str) -> str:
+    return (
+        f"{median(sample[name] for sample in samples):,g}"
+        if name == "pictures a second"
+        else f"{median(s[name] for s in samples):,.0f}"
+    )
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
 FEW = 6
@@ -49,3 +50,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         made = session("tidings-tests", "local[2]", {"spark.sql.shuffle.partitions": "2", "spark.local.dir": local})
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One real Chromium for a file of tests."""
+    from tests.browsing import chromium
+
+    with chromium() as found:
+        yield found

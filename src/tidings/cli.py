@@ -116,7 +116,7 @@ def serve(
     jwt_audience: Annotated[str | None, typer.Option(help="The audience that its tokens must name.")] = None,
     jwt_jwks: Annotated[str | None, typer.Option(help="Its keys: a file or a URL.")] = None,
     readers: Annotated[int, typer.Option(help="Processes that answer questions and streams beside the writer.", min=0)] = 0,
-    log: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log: Annotated[str | None, typer.Option(help="debug, info, warning or error; info, or warning with --demo.")] = None,
     tiles: Annotated[str | None, typer.Option(help="Tiles for the console's map, as https://.../{z}/{x}/{y}.png.")] = None,
     brokers: Annotated[str | None, typer.Option(help="Kafka, as host:9092, over which gateways are told.")] = None,
     paint: Annotated[list[str] | None, typer.Option(help="A family that gateways serve, as flats=price:-stars:20.")] = None,
@@ -129,7 +129,7 @@ def serve(
     if demo:
         from tidings.commands.demonstrating import demonstrate
 
-        demonstrate(folder, host, port, log, tiles)
+        demonstrate(folder, host, port, log or "warning", tiles)
         return
     if folder is None:
         raise TidingsError("serve needs a folder of topics; or --demo, which has its own")
@@ -150,7 +150,7 @@ def serve(
         backlog,
         allow=tuple(allow or ()),
         provider=provider,
-        log=log,
+        log=log or "info",
         readers=readers,
         tiles=tiles,
         brokers=brokers,

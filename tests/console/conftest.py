@@ -1,4 +1,4 @@
-"""What the tests of the page share: one Chromium, and one service with a stream, a table and a topic without a place."""
+"""What the tests of the page share: one service with a stream, a table and a topic without a place."""
 
 from __future__ import annotations
 
@@ -11,16 +11,8 @@ from tidings.serve.settings import Settings
 
 OFFERS = {"schema": {"price": {"type": "number", "lo": 0, "hi": 1000}, "brand": "category", "place": "place", "about": "words"}}
 STOCK = {"schema": {"size": {"type": "number", "lo": 30, "hi": 50}, "price": "number"}, "key": "sku"}
-PLAIN = {"schema": {"heat": "number", "rain": "number"}}
+PLAIN = {"schema": {"heat": "number", "rain": "number", "wind": "number"}}
 HURT = "<script>window.hurt = 1</script><img src=x onerror='window.hurt = 2'>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from tests.console.browsing import chromium
-
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

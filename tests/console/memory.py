@@ -1,7 +1,7 @@
-"""`python -m tests.console.memory`: twelve minutes of load with the page open, and what it holds meanwhile.
+"""`python -m tests.console.memory`: twelve minutes of 5,000 events a second with the page open; what it holds, and how it keeps up.
 
-The demo's events come, and every ten seconds 5,000 more at once; the page stays at Live, and looks in at every other room once a
-minute. Every half minute garbage is collected, and heap, nodes and listeners are counted. The result is
+The page stays at Live and looks in at every other room once a minute. Once a minute, before that, garbage is collected and counted
+(`heaps`), with the pictures that the page drew a second and the longest that its thread was busy. The result is
 `reliability/console.json`.
 """
 
@@ -9,94 +9,107 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
-import random
-import subprocess
+import os
 import tempfile
 import time
-from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from playwright.sync_api import CDPSession, Page
-
-from tests.console.browsing import chromium, looking
+from experiments.report import provenance
+from tests.console.bare import Bare
+from tests.console.heaps import Heap, of_process
+from tests.console.load import Load, prepared
 from tests.serve.running import Running
-from tidings.console import demo
 
 RESULT = Path("reliability/console.json")
-LOOK, BURST, ROUND = 30, 10, 60
-MANY = 5000
-ROOMS = ("subscriptions", "explain", "boards", "engine")
+RATE, PEOPLE = 5000, 40
+LOADED, MINUTE, ROUNDS = 5, 60, 10
+"""Seconds until the page is there, and of a minute; rounds through all rooms before the clock starts."""
+ROOMS = ("subscriptions", "explain", "boards", "engine", "live")
+WATCH = """
+window.kept = { pictures: 0, busy: 0, last: performance.now() };
+(function picture() { kept.pictures += 1; requestAnimationFrame(picture); })();
+setInterval(() => { const now = performance.now(); kept.busy = Math.max(kept.busy, now - kept.last - 100); kept.last = now; }, 100);
+"""
+TAKE = """(() => {
+  const said = ["live-state", "sampled"].map((id) => document.getElementById(id)?.textContent).join("; ");
+  const found = [kept.pictures, Math.round(kept.busy), said];
+  kept.pictures = kept.busy = 0;
+  return found;
+})()"""
 
 
-def counted(session: CDPSession) -> dict[str, float]:
-    session.send("HeapProfiler.collectGarbage")
-    metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
-    return {"heap": metrics["JSHeapUsedSize"], "nodes": metrics["Nodes"], "listeners": metrics["JSEventListeners"]}
-
-
-def look_around(page: Page) -> None:
-    for room in (*ROOMS, "live"):
-        page.evaluate(f"location.hash = '#/{room}'")
-        page.get_by_role("heading", level=1).filter(has_text=room.capitalize()).wait_for()
-        page.wait_for_timeout(500)
-
-
-def burst(service: Running, numbers: Any) -> None:
-    rng = random.Random(next(numbers))
-    lines = []
-    for _ in range(MANY):
-        lines.append(json.dumps({"id": f"burst-{next(numbers)}", "price": rng.uniform(1, 900), "place": demo.near(rng)[1]}))
-    service.client.post("/topics/offers/events", content="\n".join(lines), headers={"Content-Type": "application/x-ndjson"})
-
-
-def run(minutes: float) -> dict[str, Any]:
-    samples: list[dict[str, float]] = []
-    numbers, sent = count(), 0
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Running(Path(folder) / "data", "--demo", access=()) as service,
-        chromium() as browser,
-    ):
-        while len(service.client.get("/topics").json()["topics"]) < 2:
-            time.sleep(0.2)
-        with looking(browser, service.url) as page:
-            page.goto(service.url)
-            page.get_by_role("heading", level=1).wait_for()
-            session = page.context.new_cdp_session(page)
-            session.send("Performance.enable")
+def run(minutes: int) -> dict[str, Any]:
+    samples: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder, Running(Path(folder) / "data") as service:
+        prepared(service.client, "load", PEOPLE)
+        with Bare(Path(folder) / "profile", service.url) as page, Load(service.url, "load", RATE) as load:
+            heap = Heap(page)
+            time.sleep(LOADED)
+            for _ in range(ROUNDS):
+                look_in(heap)
+            heap.run(WATCH)
             began = time.monotonic()
-            due = {"look": 0.0, "burst": 0.0, "round": float(ROUND)}
-            while (at := time.monotonic() - began) < minutes * 60:
-                if at >= due["burst"]:
-                    burst(service, numbers)
-                    sent, due["burst"] = sent + MANY, at + BURST
-                if at >= due["round"]:
-                    look_around(page)
-                    due["round"] = at + ROUND
-                if at >= due["look"]:
-                    samples.append({"seconds": round(at, 1), **counted(session)})
-                    due["look"] = at + LOOK
-                    print(samples[-1], flush=True)
-                page.wait_for_timeout(500)
-            samples.append({"seconds": round(time.monotonic() - began, 1), **counted(session)})
-            version = browser.version
-        published = service.client.get("/topics/offers/stats").json()["published"]
-    return {"samples": samples, "bursts": sent, "published": published, "chromium": version}
+            for minute in range(1, minutes + 1):
+                heap.run(TAKE)
+                published, since = load.published, time.monotonic()
+                time.sleep(max(0.0, began + MINUTE * minute - since))
+                seconds = time.monotonic() - since
+                pace = paced(heap, seconds) | {"published a second": round((load.published - published) / seconds)}
+                held = heap.counted() | heap.held() | {"process": of_process(page.process.pid)}
+                samples.append({"seconds": round(time.monotonic() - began), **held, **pace})
+                print(samples[-1], flush=True)
+                look_in(heap)
+        late = round(load.late, 1)
+    return {"samples": samples, "published": load.published, "told": load.told, "late at most, s": late, "chromium": page.version}
+
+
+def look_in(heap: Heap) -> None:
+    for room in ROOMS:
+        heap.run(f"location.hash = '#/{room}'")
+        time.sleep(0.5)
+
+
+def paced(heap: Heap, seconds: float) -> dict[str, Any]:
+    pictures, busy, said = heap.run(TAKE)
+    load = round(os.getloadavg()[0], 1)
+    return {"pictures a second": round(pictures / seconds, 1), "longest busy, ms": busy, "load of the machine": load, "said": said}
+
+
+def grown(samples: list[dict[str, Any]], name: str) -> float:
+    """By how much the median of the last third is above that of the first third, as a part of it."""
+    third = -(-len(samples) // 3)
+    first, last = (median(one[name] for one in some) for some in (samples[:third], samples[-third:]))
+    return float(last / first - 1)
+
+
+def begun() -> dict[str, float]:
+    """Seconds from `tidings serve --demo` until its page shows who was told, and of what a Chromium takes to be there."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        with Running(Path(folder) / "data", "--demo", access=()) as service:
+            ready = time.monotonic() - began
+            with Bare(Path(folder) / "profile", service.url) as page:
+                browser = time.monotonic() - began - ready
+                heap = Heap(page)
+                while not heap.run("document.querySelectorAll('#newest tbody tr').length"):
+                    time.sleep(0.05)
+                seen = time.monotonic() - began
+    return {"ready": round(ready, 1), "browser": round(browser, 1), "seen": round(seen, 1)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=12)
-    found = run(parser.parse_args().minutes)
-    warm = [one for one in found["samples"] if one["seconds"] >= 120] or found["samples"]
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    ends = {name: [warm[0][name], warm[-1][name]] for name in ("heap", "nodes", "listeners")}
-    about = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit, "machine": platform.machine()}
-    RESULT.write_text(json.dumps(about | {"after two minutes and at the end": ends} | found, indent=1) + "\n")
-    print(f"heap {ends['heap'][0] / 1e6:.1f} MB after two minutes, {ends['heap'][1] / 1e6:.1f} MB at the end: {RESULT}")
+    parser.add_argument("--minutes", type=int, default=12)
+    store(begun(), run(parser.parse_args().minutes))
+
+
+def store(demo: dict[str, float], found: dict[str, Any]) -> None:
+    growth = {name: round(grown(found["samples"], name), 4) for name in ("heap", "data", "code", "nodes", "listeners", "process")}
+    said = {"run": provenance(), "demo, s": demo, "asked for a second": RATE, "growth": growth}
+    RESULT.write_text(json.dumps(said | found, indent=1) + "\n")
+    print(f"growth {growth}: {RESULT}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ The screenshots stay in the test run's folder (`pytest --basetemp` says where).
 
 from __future__ import annotations
 
-import html
 import io
 from pathlib import Path
 
@@ -16,17 +15,12 @@ from rich.console import Console
 
 from demo import offers
 from demo.land import land
-from tests.browsing import browse
+from tests.browsing import looking, sticks_out
 from tests.spark.samples import SPARK
 from tidings.spark.job.job_reading import load_job
 from tidings.spark.job.runner import run
 
 pytestmark = [*SPARK, pytest.mark.browser]
-FRAME = """<!doctype html><iframe id="frame" width="{width}" height="5000" frameborder="0" srcdoc="{page}"></iframe><script>
-const frame = document.getElementById("frame"), read = () => frame.contentDocument.documentElement.scrollWidth;
-frame.onload = () => {{ document.documentElement.dataset.width = read(); }};
-</script>"""
-"""A page in a frame of its own width: a window is never narrower than 500."""
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +49,13 @@ def test_the_page_tells_who_heard_what_and_why(page):
     assert "pyspark 4" in told
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 390])
-def test_the_page_fits_and_follows_the_colours_asked_for(page, tmp_path, width, dark):
-    picture = page.with_name(f"{'dark' if dark else 'light'}-{width}.png")
-    browse(tmp_path, width, dark, f"--screenshot={picture}", page)
-    pixels = matplotlib.image.imread(picture)
+def test_the_page_fits_and_follows_the_colours_asked_for(browser, page, width, scheme):
+    with looking(browser, page.as_uri(), width=width, scheme=scheme) as seen:
+        seen.goto(page.as_uri())
+        assert not sticks_out(seen)
+        pixels = matplotlib.image.imread(io.BytesIO(seen.screenshot(path=page.with_name(f"{scheme}-{width}.png"), full_page=True)))
     assert pixels.shape[1] == width
-    assert (pixels[2, 2, :3].mean() < 0.3) == dark, "the ground"
+    assert (pixels[2, 2, :3].mean() < 0.3) == (scheme == "dark"), "the ground"
     assert len(np.unique(pixels[:, :, :3].reshape(-1, 3), axis=0)) > 50, "something is drawn"
-    measured = tmp_path / "measured.html"
-    measured.write_text(FRAME.format(width=width, page=html.escape(page.read_text())))
-    shown = browse(tmp_path, width, dark, "--dump-dom", measured)
-    assert f'data-width="{width}"' in shown, "nothing sticks out to the right"

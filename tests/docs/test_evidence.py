@@ -16,6 +16,7 @@ def test_every_stored_result_is_told_with_its_command():
         for claim in json.loads(path.read_text())["claims"]:
             assert claim["text"].replace("|", "\\|") in page
     assert "`make soak`" in page
+    assert "`python -m tests.console.memory`" in page
 
 
 def test_rows_of_any_shape():

@@ -49,3 +49,19 @@ def test_an_explanation_says_what_decides_beside_the_filter(fields: dict[str, An
     topic = td.Topic("t", SCHEMA)
     topic.subscribe("s", "price > 3", **fields)
     assert topic.explain({"id": "e", "price": 5}, "s").hears == said
+
+
+def test_an_explanation_goes_through_the_nearest_clause_part_by_part() -> None:
+    topic = td.Topic("t", {**SCHEMA, "place": td.Place(), "brand": td.Category()})
+    near = "price < 500 AND brand = 'Alba' AND S_INTERSECTS(place, BBOX(0, 0, 1, 1)) AND A_CONTAINS(about, ('a'))"
+    topic.subscribe("s", f"(price < 500 AND brand = 'Cima' AND A_CONTAINS(about, ('x'))) OR ({near})")
+    event = {"id": "e", "price": 1000, "brand": "Alba", "place": (1, 1), "about": "b a"}
+    told = topic.explain(event, "s")
+    assert not told.matched
+    assert told.failed == ("price is 1000, wanted below 500",)
+    assert told.held == ("brand is Alba, wanted one of Alba", "place (1, 1) touches its box", "about has a")
+    told = topic.explain({**event, "price": 5}, "s")
+    assert told.matched
+    assert told.failed == ()
+    assert told.held[0] == "price is 5, wanted below 500"
+    assert topic.explain({"id": "e"}, "s").failed[0] == "price is missing"

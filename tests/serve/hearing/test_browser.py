@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import socketserver
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
+from tests.browsing import looking
 from tests.serve.conftest import DEALS
 from tests.serve.receiving import Receiver, receiving
 from tests.serve.running import Running
 
 pytestmark = pytest.mark.browser
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 PAGE = """<!doctype html><script>
 const heard = new EventSource("{stream}");
 heard.addEventListener("notification", (said) => fetch("{receiver}", {{method: "POST", mode: "no-cors", body: said.data}}));
@@ -58,36 +54,25 @@ def one_origin(page: bytes, port: int) -> Iterator[str]:
         thread.join()
 
 
-def browsing(folder: Path, page: str) -> subprocess.Popen[bytes]:
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    assert browser is not None, "no Chromium is on the PATH: apt-get install chromium"
-    flags = [*FLAGS, f"--user-data-dir={folder / 'profile'}"]
-    return subprocess.Popen([browser, *flags, page], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
 def ids(receiver: Receiver) -> list[str]:
     return [message.json["event"]["id"] for message in receiver.taken if "event" in message.json]
 
 
-def test_an_event_source_comes_back_and_misses_nothing(tmp_path):
+def test_an_event_source_comes_back_and_misses_nothing(tmp_path, browser):
     with receiving() as receiver, Running(tmp_path / "data") as service:
         service.client.put("/topics/deals", json=DEALS)
         service.client.put("/topics/deals/subscriptions/ann", json={})
         page = PAGE.format(stream="/topics/deals/notifications?subscription=ann", receiver=receiver.url).encode()
-        with one_origin(page, service.port) as address:
-            browser = browsing(tmp_path, f"{address}/page")
-            try:
-                receiver.wait(1, 120)
-                for name in ("a", "b"):
-                    service.client.post("/topics/deals/events", json={"id": name})
-                receiver.wait(3, 60)
-                service.kill()
-                service.start()
-                service.client.post("/topics/deals/events", json={"id": "c"})
-                receiver.wait(5, 120)
-                service.client.post("/topics/deals/events", json={"id": "d"})
-                receiver.wait(6, 60)
-                assert sorted(ids(receiver)) == ["a", "b", "c", "d"]
-            finally:
-                browser.kill()
-                browser.wait()
+        with one_origin(page, service.port) as address, looking(browser, address, receiver.url) as seen:
+            seen.goto(f"{address}/page")
+            receiver.wait(1, 120)
+            for name in ("a", "b"):
+                service.client.post("/topics/deals/events", json={"id": name})
+            receiver.wait(3, 60)
+            service.kill()
+            service.start()
+            service.client.post("/topics/deals/events", json={"id": "c"})
+            receiver.wait(5, 120)
+            service.client.post("/topics/deals/events", json={"id": "d"})
+            receiver.wait(6, 60)
+            assert sorted(ids(receiver)) == ["a", "b", "c", "d"]

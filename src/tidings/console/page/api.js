@@ -47,6 +47,13 @@ export function query(path, given) {
   return said.length ? `${path}?${new URLSearchParams(said)}` : path;
 }
 
+// A controller whose signal ends with the given one, and leaves nothing behind there when it ends before.
+export function within(signal) {
+  const mine = new AbortController();
+  signal.addEventListener("abort", () => mine.abort(), { signal: mine.signal });
+  return mine;
+}
+
 // A stream of Server-Sent Events that comes back after a break, until the signal. EventSource cannot send a key.
 export async function listen(path, signal, heard, state = () => {}) {
   let last = null;

@@ -1,7 +1,7 @@
 // Boards: a watcher's list with each change, and the plane (l, r) on which range top-k paints its messages.
 
-import { ask, get, listen, of, query } from "./api.js";
-import { card, count, el, field, later, number, Rows } from "./dom.js";
+import { ask, get, listen, of, query, within } from "./api.js";
+import { card, el, field, later, many, number, Rows } from "./dom.js";
 import { numbersOf } from "./frames.js";
 import { Plane } from "./plane.js";
 
@@ -28,8 +28,7 @@ export function boards(main, place) {
 
   function watch() {
     hearing?.abort();
-    hearing = new AbortController();
-    signal.addEventListener("abort", () => hearing.abort());
+    hearing = within(signal);
     [notes, held] = [[], new Map()];
     changes.show(notes);
     let why = new Map();
@@ -46,50 +45,64 @@ export function boards(main, place) {
   }
 
   watcher.addEventListener("change", watch);
+  const watchers = get(query(of(topic.name, "subscriptions"), { limit: 500 }), signal).then((page) => page.subscriptions.filter((one) => one.k !== undefined));
+  const plane = topic.key && numbersOf(topic).length > 0;
   const lists = card("A watcher's list", el("label", { class: "note" }, "of ", watcher), list.element);
   const told = card("Its last changes", null, changes.element);
   main.append(el("div", { class: "head" }, el("h1", {}, "Boards"), el("p", {}, topic.key ? `The best of the current objects of ${topic.name}, by ${topic.key}` : `${topic.name} has no key: its lists are the best of a window`)));
-  main.append(el("div", { class: topic.key ? "grid two" : "grid" }, el("div", { class: "column" }, lists, told), topic.key ? painted(place, () => watchers) : null));
+  main.append(el("div", { class: plane ? "grid two" : "grid" }, el("div", { class: "column" }, lists, told), plane ? painted(place, watchers) : null));
 
-  let watchers = [];
-  get(query(of(topic.name, "subscriptions"), { limit: 500 }), signal).then(async (page) => {
-    watchers = page.subscriptions.filter((one) => one.k !== undefined);
-    watcher.replaceChildren(...watchers.map((one) => el("option", { selected: one.id === parameters.get("id") }, one.id)));
-    if (watchers.length) watch();
+  watchers.then((found) => {
+    watcher.replaceChildren(...found.map((one) => el("option", { selected: one.id === parameters.get("id") }, one.id)));
+    if (found.length) watch();
   }).catch(say);
 }
 
 function painted(place, watchers) {
   const { topic, signal, say } = place;
-  const numbers = numbersOf(topic);
-  const attribute = el("select", {}, numbers.map((name) => el("option", { selected: name === "size" || name === numbers[1] }, name)));
+  const numbers = [...new Set(numbersOf(topic))];
+  const attribute = el("select", {}, numbers.map((name) => el("option", {}, name)));
   const by = el("input", { value: `-${numbers[0]}`, size: "8" });
   const k = el("input", { type: "number", min: "1", max: "50", value: "3" });
   const said = el("p", { class: "note", id: "painted", role: "status" }, "Waiting for a change …");
   const plane = new Plane(topic.schema, signal);
-  let looking = null;
+  let [looking, ranges] = [null, []];
 
-  async function look() {
+  // What most of those who watch ask for comes first.
+  async function begin() {
+    const some = (await watchers).slice(0, 60);
+    const asked = some.map((one) => ask("POST", of(topic.name, "check"), { filter: one.filter ?? null }, signal));
+    ranges = (await Promise.all(asked)).map((answer) => answer.ranges ?? {});
+    attribute.value = usual(ranges.flatMap((one) => Object.keys(one)).filter((name) => numbers.includes(name))) ?? numbers.at(-1);
+    by.value = usual(some.map((one) => one.by).filter((rank) => typeof rank === "string")) ?? by.value;
+    k.value = usual(some.map((one) => one.k).filter((most) => most >= 1 && most <= 50)) ?? k.value;
+    look();
+  }
+
+  function look() {
     looking?.abort();
-    looking = new AbortController();
-    signal.addEventListener("abort", () => looking.abort());
+    looking = within(signal);
     plane.use(attribute.value);
-    const mine = looking.signal;
-    listen(query(of(topic.name, "painted"), { attribute: attribute.value, by: by.value, k: k.value }), mine, (name, seen) => {
+    plane.watch(ranges.map((one) => one[attribute.value]).filter(Boolean));
+    listen(query(of(topic.name, "painted"), { attribute: attribute.value, by: by.value, k: k.value }), looking.signal, (name, seen) => {
       if (name !== "look" || !seen.changes.length) return;
       plane.add(seen.changes);
       const [first] = seen.changes;
-      said.textContent = `${first.object}: ${first.messages === 1 ? "one message" : `${count(first.messages)} messages`}; ${count(seen.objects)} objects`;
+      said.textContent = `${first.object}: ${many(first.messages, "message")}; ${many(seen.objects, "object")}`;
     }, (state, problem) => state === "refused" && say(problem));
-    const asked = watchers().slice(0, 60).map((one) => ask("POST", of(topic.name, "check"), { filter: one.filter ?? null }, mine));
-    const ranges = (await Promise.all(asked)).map((answer) => answer.ranges?.[attribute.value]).filter(Boolean);
-    plane.watch(ranges);
   }
 
-  const again = later(() => look().catch(say), 300);
+  const again = later(look, 300);
   for (const input of [attribute, by, k]) input.addEventListener("input", again);
-  again();
+  begin().catch(say);
   return card("The painted plane", said,
     el("p", { class: "note" }, "A watcher of [l, r] is a dot. Each change of an object is told by a few rectangles: whoever stands in one has to hear of it."),
     plane.element, el("div", { class: "fields" }, field("Interval of", attribute), field("Ranked by", by), field("k", k)));
+}
+
+// What comes most often.
+function usual(values) {
+  const times = new Map();
+  for (const value of values) times.set(value, (times.get(value) ?? 0) + 1);
+  return [...times].sort((a, b) => b[1] - a[1])[0]?.[0];
 }

@@ -69,6 +69,10 @@ export class Chart {
         }
       });
       pen.stroke();
+      if (one.values.length === 1 && one.values[0] !== null) {
+        pen.fillStyle = style.getPropertyValue(one.colour);
+        pen.fillRect(w - 3, y(one.values[0]) - 1.5, 3, 3);
+      }
     }
   }
 }

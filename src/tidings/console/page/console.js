@@ -10,7 +10,7 @@ import { subscriptions } from "./subscriptions.js";
 
 const ROOMS = { live: ["Live", live], subscriptions: ["Subscriptions", subscriptions], explain: ["Explain", explain], boards: ["Boards", boards], engine: ["Engine", engine] };
 const $ = (id) => document.getElementById(id);
-const state = { topics: [], topic: null, settings: { open: false, tiles: null }, events: [], leave: null };
+const state = { topics: [], topic: null, settings: { open: false, tiles: null }, events: [], leave: null, again: 0 };
 
 // What a page gets: the topic, the settings, ways to say something, and a signal that ends with it.
 function place(signal) {
@@ -51,11 +51,14 @@ function show() {
 }
 
 async function enter() {
+  clearTimeout(state.again);
   try {
     const { topics } = await get("/topics");
     state.topics = topics;
   } catch (problem) {
-    if (problem.status !== 401) say(problem);
+    if (problem.status === 401) return;
+    say(problem);
+    later(problem.status === undefined || problem.status >= 500);
     return;
   }
   const names = state.topics.map((one) => one.name);
@@ -63,6 +66,12 @@ async function enter() {
   state.topic = names.includes(wanted) ? wanted : names[0] ?? null;
   $("topic").replaceChildren(...names.map((name) => el("option", { selected: name === state.topic }, name)));
   show();
+  later(!names.length);
+}
+
+// A service that has just begun is not ready, or has no topic yet.
+function later(wanted) {
+  if (wanted) state.again = setTimeout(enter, 1000);
 }
 
 function door(why) {

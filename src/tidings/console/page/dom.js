@@ -49,14 +49,17 @@ export class Rows {
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+const rough = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
 export const count = (n) => whole.format(n);
+export const about = (n) => (n < 10 ? String(Number(n.toPrecision(1))) : whole.format(Math.round(n)));
+export const many = (n, one) => `${count(n)} ${one}${n === 1 ? "" : "s"}`;
 export const number = (n) => (n === null || n === undefined ? "" : Number.isInteger(n) ? whole.format(n) : short.format(n));
 export const clock = (text) => { const at = new Date(text); return Number.isNaN(at.getTime()) ? String(text) : at.toLocaleTimeString("en-GB"); };
 
 export function bytes(n) {
   for (const unit of ["B", "kB", "MB", "GB"]) {
-    if (n < 1000 || unit === "GB") return `${short.format(n)} ${unit}`;
+    if (n < 1000 || unit === "GB") return `${rough.format(n)} ${unit}`;
     n /= 1000;
   }
 }

@@ -1,6 +1,6 @@
 // Explain: an event and a subscription, why or why not; or an event alone, what each step of matching left over.
 
-import { ask, get, listen, of, query } from "./api.js";
+import { ask, get, listen, of, query, within } from "./api.js";
 import { card, count, el, field, later, number, Rows } from "./dom.js";
 
 export function explain(main, place) {
@@ -48,8 +48,7 @@ export function explain(main, place) {
   suggest();
   if (event.value && parameters.get("event")) asked().catch(say);
   if (!events.length) {
-    const waiting = new AbortController();
-    signal.addEventListener("abort", () => waiting.abort());
+    const waiting = within(signal);
     listen(of(topic.name, "flow"), waiting.signal, (name, look) => {
       events.push(...look.sample.map((one) => one.event));
       if (events.length) waiting.abort();
@@ -62,13 +61,16 @@ const pretty = (value) => JSON.stringify(value, null, 1);
 
 function pair(found) {
   const verdict = el("p", { class: found.matched ? "verdict yes" : "verdict no" }, found.matched ? `${found.subscription} hears of ${found.event}` : `${found.subscription} does not hear of ${found.event}`);
-  const reasons = found.matched ? found.held : (found.reason ?? "").split("; ");
-  const parts = el("ul", { class: "parts" }, reasons.filter(Boolean).map((reason) => el("li", {}, reason)));
+  const fails = found.failed.length || found.matched ? found.failed : [found.reason];
+  const part = (kind, said) => el("li", { class: kind }, el("span", { class: "unseen" }, kind === "yes" ? "Holds: " : "Fails: "), said);
+  const parts = el("ul", { class: "parts" }, fails.map((said) => part("no", said)), found.held.map((said) => part("yes", said)));
+  const clauses = found.home.length;
   const scores = new Rows("Its score in parts", [["Part", "long", (row) => row[0]], ["Adds", "number", (row) => number(row[1])]], "");
   scores.show(Object.entries(found.score_parts));
   const homes = new Rows("Where its clauses stand", [["Clause", "number", (row) => row.clause], ["Home", "", (row) => row.home], ["The event reached it", "", (row) => (row.reached ? "yes" : "no")]], "It has no clause in a home.");
   homes.show(found.home.map((home, at) => ({ clause: at + 1, home, reached: found.reached[at] })));
-  const shown = [card(found.matched ? "Why" : "Why not", null, verdict, parts)];
+  const nearest = clauses > 1 ? `Part by part, of the ${found.matched ? "clause that holds" : `nearest of ${count(clauses)} clauses`}` : "Part by part";
+  const shown = [card(found.matched ? "Why" : "Why not", nearest, verdict, parts, found.hears ? el("p", { class: "note" }, `It hears ${found.hears}.`) : null)];
   if (found.matched) shown.push(card(`Score ${number(found.score)}`, null, scores.element));
   if (found.failures) shown.push(card("Without an answer", null, el("p", {}, `Its filter, score or by had no finite answer ${count(found.failures)} times so far.`)));
   return [...shown, card("Homes", "The access path that holds each clause", homes.element)];

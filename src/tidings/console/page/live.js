@@ -1,8 +1,8 @@
 // Live: what comes, where, who hears of it and why; how many a second and how long it takes.
 
-import { listen, of } from "./api.js";
+import { listen, of, within } from "./api.js";
 import { Chart } from "./chart.js";
-import { card, clock, count, el, number, Rows } from "./dom.js";
+import { card, clock, count, el, many, number, Rows } from "./dom.js";
 import { frameOf, numbersOf, placeOf } from "./frames.js";
 import { Plot } from "./plot.js";
 
@@ -12,7 +12,7 @@ const SECOND = 1000;
 export function live(main, place) {
   const { topic, settings, signal, recent } = place;
   let axes = placeOf(topic) ? null : numbersOf(topic).slice(0, 2);
-  let plot = null;
+  let [plot, drawing] = [null, null];
   const status = el("p", { id: "live-state" }, "Waiting for events …");
   const sampled = el("p", { class: "note", id: "sampled" }, "Every event is drawn.");
   const holder = el("div");
@@ -29,15 +29,16 @@ export function live(main, place) {
   ], "Nobody was told anything since this page was opened.");
 
   function drawn() {
-    const before = plot?.points ?? [];
-    plot = new Plot({ label: axes ? `Events by ${axes.join(" and ")}` : "Map of events", frame: frameOf(topic, axes), settings, signal });
+    drawing?.abort();
+    drawing = within(signal);
+    plot = new Plot({ label: axes ? `Events by ${axes.join(" and ")}` : "Map of events", frame: frameOf(topic, axes), settings, signal: drawing.signal });
     holder.replaceChildren(plot.element);
-    if (!before.length) plot.add(recent.map(({ event, told }) => ({ at: plot.frame.point(event), told })));
+    plot.add(recent.map(({ event, told }) => ({ at: plot.frame.point(event), told })));
     plot.fit();
   }
 
   const choices = [...(placeOf(topic) ? [["", "the map"]] : []), ...pairs(numbersOf(topic))];
-  const choice = el("select", { onchange: (change) => { axes = change.target.value ? change.target.value.split("\n") : null; drawn(); } }, choices.map(([value, name]) => el("option", { value }, name)));
+  const choice = el("select", { "aria-label": "Drawn on", onchange: (change) => { axes = change.target.value ? change.target.value.split("\n") : null; drawn(); } }, choices.map(([value, name]) => el("option", { value }, name)));
   main.append(
     el("div", { class: "head" }, el("h1", {}, "Live"), status),
     el("div", { class: "grid wide" },
@@ -75,7 +76,7 @@ export function live(main, place) {
     rates.add(sum.events / seconds, sum.told / seconds);
     const middles = sum.waits.map((wait) => wait[0]).sort((a, b) => a - b);
     waits.add(middles.length ? middles[middles.length >> 1] : null, middles.length ? Math.max(...sum.waits.map((wait) => wait[1])) : null);
-    status.textContent = `${count(Math.round(sum.events / seconds))} events a second, ${count(Math.round(sum.told / seconds))} told`;
+    status.textContent = `${many(Math.round(sum.events / seconds), "event")} a second, ${count(Math.round(sum.told / seconds))} told`;
     sampled.textContent = sum.shown < sum.events ? `Sampled: ${count(sum.shown)} of the last ${count(sum.events)} events are drawn, each with the same chance.` : "Every event is drawn.";
     Object.assign(sum, { events: 0, told: 0, shown: 0, seconds: 0, waits: [] });
   }, SECOND);

@@ -6,6 +6,8 @@ import { Ground } from "./ground.js";
 
 const KEPT = 1500;
 const FADE = 30_000;
+// Degrees that a map of points shows at least, so that some coast or border says where it is.
+const FEWEST = 3;
 
 export class Plot {
   constructor({ label, frame, settings, signal, low = false }) {
@@ -65,7 +67,7 @@ export class Plot {
     const units = points.map(([x, y]) => this.frame.to(x, y));
     const ends = (axis) => { const all = units.map((unit) => unit[axis]).sort((a, b) => a - b); const cut = boxes.length ? 0 : Math.floor(all.length / 100); return [all[cut], all[all.length - 1 - cut]]; };
     const [[u0, u1], [v0, v1]] = [ends(0), ends(1)];
-    const least = this.frame.kind === "globe" ? 0.05 : 1e-9;
+    const least = this.frame.kind !== "globe" ? 1e-9 : boxes.length ? 0.05 : FEWEST;
     const margin = boxes.length ? 0.4 : 0.86;
     let su = (this.width * margin) / Math.max(u1 - u0, least);
     let sv = (this.height * margin) / Math.max(v1 - v0, least);

@@ -1,7 +1,7 @@
 // A preview: how often a subscription would have fired over the live events, and the first ten with their reasons.
 
 import { ask, of } from "./api.js";
-import { card, clock, count, el, later, number, Rows } from "./dom.js";
+import { about, card, clock, count, el, later, many, number, Rows } from "./dom.js";
 
 const FIELDS = ["filter", "score", "k", "window", "by"];
 
@@ -32,7 +32,7 @@ export class Tried {
     try {
       const seen = await ask("POST", of(this.topic.name, "preview"), { ...asked, over: this.over.value }, this.signal);
       if (mine !== this.number) return;
-      this.said.textContent = `${count(seen.told)} of ${count(seen.events)} live events, about ${number(Math.round(seen.a_day))} a day`;
+      this.said.textContent = `${count(seen.told)} of ${many(seen.events, "live event")}, about ${about(seen.a_day)} a day`;
       this.rows.show(seen.first);
       this.shown(seen.first);
     } catch (problem) {

@@ -1,6 +1,6 @@
 // Subscriptions: found, read, written, drawn, tried out, moved.
 
-import { ask, get, listen, of, query } from "./api.js";
+import { ask, get, listen, of, query, within } from "./api.js";
 import { card, clock, count, el, field, later, number, Rows } from "./dom.js";
 import { literals, withShape } from "./filters.js";
 import { boundsOf, boxRing, frameOf, placeOf, ringsOf } from "./frames.js";
@@ -19,8 +19,8 @@ export function subscriptions(main, place) {
   const more = el("button", { type: "button", hidden: true, onclick: () => find(cursor) }, "More");
   const found = new Rows("Subscriptions", [
     ["Id", "long", (one) => el("button", { type: "button", class: "link", onclick: () => choose(one.id) }, one.id)],
-    ["Owner", "", (one) => one.owner ?? ""],
-    ["Tags", "", (one) => (one.tags ?? []).join(", ")],
+    ["Owner", "text", (one) => one.owner ?? ""],
+    ["Tags", "text", (one) => (one.tags ?? []).join(", ")],
     ["Filter", "text code", (one) => (typeof one.filter === "string" ? one.filter : JSON.stringify(one.filter ?? one.clauses ?? null))],
     ["List", "", (one) => (one.k === undefined ? "" : `${one.k} best${one.window ? ` of ${one.window}` : ""}`)],
   ], "None is found.");
@@ -119,8 +119,7 @@ export function subscriptions(main, place) {
 
   function hear(id) {
     hearing?.abort();
-    hearing = new AbortController();
-    signal.addEventListener("abort", () => hearing.abort());
+    hearing = within(signal);
     notes = [];
     told.show(notes);
     let held = null;
@@ -144,7 +143,8 @@ export function subscriptions(main, place) {
     filter.value = typeof one.filter === "string" ? one.filter : one.filter ? JSON.stringify(one.filter, null, 1) : "";
     const boxes = (one.clauses ?? []).map((clause) => clause.box).filter(Boolean);
     if (one.centre && boxes.length === 1 && literals(filter.value).length === 1) filter.value = withShape(filter.value, at, { bbox: boxes[0] });
-    remove.hidden = lists.hidden = hears.hidden = false;
+    remove.hidden = hears.hidden = false;
+    lists.hidden = one.k === undefined;
     mover.hidden = at === null;
     plot.held = false;
     listed();

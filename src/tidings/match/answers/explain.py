@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
@@ -32,9 +34,9 @@ class Explanation:
     `home` is the access path that holds each clause, `reached` whether the event came upon the clause there (its word's list, its
     block), so that the rest of it was looked at; the memtable is reached by what it gives as an answer. `steps` counts what each
     step of matching left over, and `plans` says of each segment how it would find the k best, exact and relaxed, with the price of
-    each way. `failures` is how often the subscription's filter, score or `by` had no finite answer so far. `held` is what the
-    clause that matched asks for, predicate by predicate, with what the event has. `hears` is what beside its filter decides what
-    the subscription is told, in words.
+    each way. `failures` is how often the subscription's filter, score or `by` had no finite answer so far. `held` and `failed` are
+    what the clause that matched, or came nearest, asks for, part by part, with what the event has. `hears` is what beside its
+    filter decides what the subscription is told, in words.
 
     >>> import tidings as td
     >>> deals = td.Topic("deals", {"price": td.Number()})
@@ -56,6 +58,7 @@ class Explanation:
     plans: tuple[str, ...] = ()
     failures: int = 0
     held: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
     hears: str = ""
 
     def __str__(self) -> str:
@@ -86,6 +89,7 @@ def explain_pair(reader: Reader, columns: EventColumns, event: Event, subscripti
     if not math.isfinite(score):
         reasons.append(NO_SCORE)
     matched = None in reasons and math.isfinite(score)
+    holds, fails = nearest(reader.schema, subscription.clauses, event.values)
     parts = {"base": subscription.score}
     parts |= {f"{c:g} * {name}": c * event.values[name] for name, c in subscription.terms.items() if name in event.values}
     return Explanation(
@@ -97,7 +101,8 @@ def explain_pair(reader: Reader, columns: EventColumns, event: Event, subscripti
         score_parts=parts if matched else {},
         home=homes,
         reached=reached,
-        held=held(reader.schema, subscription.clauses[reasons.index(None)], event.values) if matched else (),
+        held=holds,
+        failed=fails,
         hears=ranking_in_words(subscription),
     )
 
@@ -150,6 +155,14 @@ def held(schema: Schema, clause: Clause, values: Values) -> tuple[str, ...]:
         said.append(f"{schema.words} has {', '.join(sorted(clause.words))}")
     said += [f"{name} is missing" for name in sorted(clause.nulls)] + [f"{name} is there" for name in sorted(clause.present)]
     return (*said, *(residue.source for residue in clause.residue))
+
+
+def nearest(schema: Schema, clauses: Sequence[Clause], values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of the clause of which the fewest parts fail: what holds and what fails, in words."""
+    cuts = [[(part, failure(schema, part, values)) for part in clause.by_attribute(schema).values()] for clause in clauses]
+    cut = min(cuts, key=lambda parts: sum(said is not None for _, said in parts), default=[])
+    holds = [held(schema, part, values) for part, said in cut if said is None]
+    return tuple(chain.from_iterable(holds)), tuple(said for _, said in cut if said is not None)
 
 
 def wanted(schema: Schema, clause: Clause, name: str) -> str:

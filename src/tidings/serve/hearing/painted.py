@@ -42,13 +42,13 @@ class Painted:
         self._number: dict[str, int] = {}
         self._name: list[str] = []
         self._lock = threading.Lock()
+        self._first: list[Event] = []
         self._waiting: dict[str, Event] = {}
-        self._begun = False
         self._events, self._since = 0, time.monotonic()
 
     def begin(self, events: Iterable[Event]) -> None:
         """From the objects that are there, in the writer's thread."""
-        self._waiting = {event.id: event for event in events}
+        self._first = list(events)
 
     def _stands(self, values: Values) -> tuple[float, float]:
         """Its x, and its y, which ascends as relevance descends; infinite for what is in no list."""
@@ -76,14 +76,16 @@ class Painted:
         """The newest changes, newest first; a rectangle is [least l, least r, greatest l, greatest r], null where it is open."""
         with self._lock:
             said: dict[str, Any] = {"events": self._events, "seconds": round(time.monotonic() - self._since, 4)}
+            first, self._first = self._first, []
             waiting, self._waiting = self._waiting, {}
             self._events, self._since = 0, time.monotonic()
+        for event in first:
+            self._put(event)
         changes: deque[dict[str, Any]] = deque(maxlen=NEWEST)
         for event in waiting.values():
             if (put := self._put(event)) is not None:
                 changes.appendleft(_change(event.id, *put))
-        shown, self._begun = (list(changes) if self._begun else []), True
-        return said | {"objects": len(self._objects), "changes": shown}
+        return said | {"objects": len(self._objects), "changes": list(changes)}
 
 
 def _change(object: str, messages: Messages, x: float, y: float) -> dict[str, Any]:
