@@ -161,33 +161,19 @@ def of_soak() -> list[str]:
 
 
 def of_console() -> list[str]:
-    """The page after each third of its run: what it holds, and how it kept up."""
+    """What the page held and how it kept up, by thirds of its run."""
     stored = json.loads(CONSOLE.read_text())
-    samples, asked = stored["samples"], f"{stored['asked for a second']:,}"
+    samples, third = stored["samples"], len(stored["samples"]) // 3
     said = (
-        f"`python -m tests.console.memory`; `reliability/console.json`. {len(samples)} minutes with the page open, {asked} events a second "
-        f"asked for, {stored['published']:,} published, a look into every room once a minute. "
-        f"`tidings serve --demo` showed who was told {stored['demo, s']['seen']} s after it was started. {told(stored['run'])} "
-        f"{stored['chromium']}; the machine had other work (its load is below)."
+        f"`python -m tests.console.memory`; `reliability/console.json`. {len(samples)} minutes with the page open; "
+        f"{stored['asked for a second']:,} events a second asked for, {stored['published']:,} published; every room looked into once a "
+        f"minute. `tidings serve --demo` showed who was told {stored['demo, s']['seen']} s after it was started. {told(stored['run'])} "
+        f"{stored['chromium']}. The machine had other work beside."
     )
-    third = len(samples) // 3
-    rows = [
-        {
-            "": name,
-            **{f"minutes {n * third + 1}-{(n + 1) * third}": _median(samples[n * third : (n + 1) * third], name) for n in range(3)},
-        }
-        for name in samples[0]
-        if name not in ("seconds", "said")
-    ]
+    parts = {f"minutes {first + 1} to {first + third}": samples[first : first + third] for first in range(0, 3 * third, third)}
+    names = [name for name in samples[0] if name not in ("seconds", "said")]
+    rows = [{"": name, **{when: cell(float(median(one[name] for one in part))) for when, part in parts.items()}} for name in names]
     return ["## The console, open for minutes", "", said, "", "Medians; bytes after garbage was collected.", "", markdown(rows), ""]
-
-
-def _median(samples: Sequence[Row], name: str) -> str:
-    return (
-        f"{median(sample[name] for sample in samples):,g}"
-        if name == "pictures a second"
-        else f"{median(s[name] for s in samples):,.0f}"
-    )
 
 
 if __name__ == "__main__":
