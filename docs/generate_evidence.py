@@ -166,9 +166,9 @@ def of_console() -> list[str]:
     samples, third = stored["samples"], len(stored["samples"]) // 3
     said = (
         f"`python -m tests.console.memory`; `reliability/console.json`. {len(samples)} minutes with the page open; "
-        f"{stored['asked for a second']:,} events a second asked for, {stored['published']:,} published; every room looked into once a "
-        f"minute. `tidings serve --demo` showed who was told {stored['demo, s']['seen']} s after it was started. {told(stored['run'])} "
-        f"{stored['chromium']}. The machine had other work beside."
+        f"{stored['asked for a second']:,} events a second asked for, {stored['published']:,} published; every room looked into "
+        f"once a minute. `tidings serve --demo` showed who was told {stored['demo, s']['seen']} s after it was started. "
+        f"{told(stored['run'])} {stored['chromium']}. The machine had other work beside."
     )
     parts = {f"minutes {first + 1} to {first + third}": samples[first : first + third] for first in range(0, 3 * third, third)}
     names = [name for name in samples[0] if name not in ("seconds", "said")]
