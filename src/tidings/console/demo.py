@@ -83,14 +83,23 @@ def prepared(service: Service) -> tuple[RemoteTopic, RemoteTopic]:
     offers = service.make("offers", OFFERS, retention="10 minutes")
     stock = service.make("stock", STOCK, key="sku")
     if len(offers) == 0:
-        for id, said in people(rng):
-            offers.subscribe(id, **said)
+        offers.subscribe_many([{"id": id, **said} for id, said in people(rng)])
     if len(stock) == 0:
-        for number in range(40):
-            low = round(rng.uniform(30, 46), 1)
-            asked = f"size BETWEEN {low} AND {round(low + rng.uniform(0.5, 6), 1)}"
-            stock.subscribe(f"shop-{number:02d}", asked, k=rng.choice((2, 3, 5)), by="-price", owner=f"shop {number % 5}")
+        stock.subscribe_many([*shops(rng)])
     return offers, stock
+
+
+def shops(rng: random.Random) -> Iterator[dict[str, Any]]:
+    for number in range(40):
+        low = round(rng.uniform(30, 46), 1)
+        asked = f"size BETWEEN {low} AND {round(low + rng.uniform(0.5, 6), 1)}"
+        yield {
+            "id": f"shop-{number:02d}",
+            "filter": asked,
+            "k": rng.choice((2, 3, 5)),
+            "by": "-price",
+            "owner": f"shop {number % 5}",
+        }
 
 
 def people(rng: random.Random) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -99,7 +99,7 @@ REASONS = {
     "one of": "brand is missing",
     "none of": "brand is c, wanted none of b, c",
     "nameless": "brand must be missing and is 'a'",
-    "here": "to touch (0.0, 0.0, 2.0, 2.0)",
+    "here": "to touch (0, 0, 2, 2)",
     "red": "about is missing",
 }
 

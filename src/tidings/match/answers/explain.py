@@ -12,7 +12,7 @@ import numpy as np
 from tidings.match.answers.ordering import match_list
 from tidings.match.answers.relaxed import RelaxedSegment
 from tidings.match.answers.vague_events import vague_list
-from tidings.match.answers.wording import range_in_words, ranking_in_words, value_in_words
+from tidings.match.answers.wording import place_in_words, range_in_words, ranking_in_words, value_in_words
 from tidings.match.store.ranked_paths import Question, plan_for
 from tidings.match.store.reader import Encoded, Reader
 from tidings.model.columns.arrays import MISSING_BOX, NO_BOX, EventColumns
@@ -148,9 +148,7 @@ def held(schema: Schema, clause: Clause, values: Values) -> tuple[str, ...]:
         for name in (*clause.ranges, *clause.within, *clause.without)
     ]
     if clause.box is not None and schema.place is not None:
-        x0, y0, x1, y1 = values[schema.place]
-        where = f"({x0:g}, {y0:g})" if (x0, y0) == (x1, y1) else f"({x0:g}, {y0:g}, {x1:g}, {y1:g})"
-        said.append(f"{schema.place} {where} touches its box")
+        said.append(f"{schema.place} {place_in_words(values[schema.place])} touches its box")
     if clause.words:
         said.append(f"{schema.words} has {', '.join(sorted(clause.words))}")
     said += [f"{name} is missing" for name in sorted(clause.nulls)] + [f"{name} is there" for name in sorted(clause.present)]
@@ -173,7 +171,7 @@ def wanted(schema: Schema, clause: Clause, name: str) -> str:
     if name in clause.without:
         return "none of " + ", ".join(sorted(clause.without[name]))
     if name == schema.place and clause.box is not None:
-        return f"to touch {clause.box}"
+        return f"to touch {place_in_words(clause.box)}"
     return "all of " + ", ".join(sorted(clause.words))
 
 

@@ -6,12 +6,13 @@ A clause's intervals are closed; `price < 500` is kept as "at most the number be
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tidings.match.answers.results import instant
 from tidings.model.door.subscription import Subscription
 from tidings.model.values.prose import texts_of
-from tidings.model.values.schema import Date, Schema, Time
+from tidings.model.values.schema import Date, Place, Schema, Time
 from tidings.model.values.vague import Between
 
 SECOND = 1_000_000
@@ -52,11 +53,23 @@ def ranking_in_words(subscription: Subscription) -> str:
 def value_in_words(schema: Schema, name: str, value: Any) -> str:
     if isinstance(value, frozenset):
         return str(texts_of(value))
+    if isinstance(schema.get(name), Place):
+        return place_in_words(value)
     if isinstance(value, Between):
         return f"from {value_in_words(schema, name, value.lo)} to {value_in_words(schema, name, value.hi)}"
     if isinstance(schema.get(name), Time | Date) and math.isfinite(value):
         return instant(int(value)).isoformat()
-    return f"{value:.17g}" if isinstance(value, float) and value.is_integer() else str(value)
+    return number_in_words(value) if isinstance(value, float) else str(value)
+
+
+def place_in_words(box: Sequence[float]) -> str:
+    """A point by its two numbers, anything else by its box."""
+    ends = [number_in_words(end) for end in box]
+    return f"({', '.join(ends[:2] if ends[:2] == ends[2:] else ends)})"
+
+
+def number_in_words(value: float) -> str:
+    return f"{value:.17g}" if value.is_integer() else str(value)
 
 
 def _open_end(schema: Schema, name: str, bound: float, outward: float) -> float | None:
