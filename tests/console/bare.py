@@ -48,8 +48,14 @@ class Bare:
         self._numbers = itertools.count(1)
         self._heard: dict[str, Callable[[Any], object]] = {}
         self._session: dict[str, str] = {}
-        target = self.send("Target.createTarget", {"url": url})["targetId"]
+        self._loaded: list[Any] = []
+        target = self.send("Target.createTarget", {"url": "about:blank"})["targetId"]
         self._session = {"sessionId": self.send("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]}
+        self.send("Page.enable")
+        self.on("Page.loadEventFired", lambda told: self._loaded.append(told))
+        self.send("Page.navigate", {"url": url})
+        while not self._loaded:
+            self._hear(self._next())
         self.version = str(self.send("Browser.getVersion")["product"])
 
     def on(self, event: str, heard: Callable[[Any], object]) -> None:
@@ -64,8 +70,11 @@ class Bare:
             if said.get("id") == number:
                 assert "error" not in said, said
                 return dict(said["result"])
-            if said.get("method") in self._heard:
-                self._heard[said["method"]](said["params"])
+            self._hear(said)
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        if said.get("method") in self._heard:
+            self._heard[said["method"]](said["params"])
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
