@@ -175,20 +175,10 @@ def of_console() -> list[str]:
     )
     parts = {f"minutes {first + 1} to {first + third}": samples[first : first + third] for first in range(0, 3 * third, third)}
     names = [name for name in samples[0] if name not in ("seconds", "said")]
-    told_of = [(name, min if name in LEFT else median) for name in names]
-    rows = [
-        {"": name, **{when: cell(float(of(one[name] for one in part))) for when, part in parts.items()}} for name, of in told_of
-    ]
-    return [
-        "## The console, open for minutes",
-        "",
-        said,
-        "",
-        "Bytes and counts: the least, which is what garbage collection leaves. Paces: medians.",
-        "",
-        markdown(rows),
-        "",
-    ]
+    how = [(name, min if name in LEFT else median) for name in names]
+    rows = [{"": name, **{when: cell(float(of(one[name] for one in part))) for when, part in parts.items()}} for name, of in how]
+    note = "Bytes and counts: the least, which is what garbage collection leaves. Paces: medians."
+    return ["## The console, open for minutes", "", said, "", note, "", markdown(rows), ""]
 
 
 if __name__ == "__main__":
