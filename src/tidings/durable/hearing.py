@@ -14,6 +14,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,22 +33,25 @@ MANY = 500
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """`owner_of` a subscription, None for nobody."""
+    """`owner_of` a subscription, None for nobody; `written` makes the JSON of an event's record."""
 
     owner_of: Callable[[str], str | None]
+    written: Callable[[dict[str, Any]], str] = json.dumps
 
 
-def put_taken(db: sqlite3.Connection, events: Publications | None, notes: Sequence[Notification], live: LiveEvents) -> None:
+def put_taken(
+    db: sqlite3.Connection, events: Publications | None, notes: Sequence[Notification], live: LiveEvents, hearing: Hearing
+) -> None:
     """Events that have come, and earlier ones that were told of now, with what their deliveries will say."""
     told = notes.told_of() if isinstance(notes, Notifications) else Counter(note.event for note in notes)
     ids = [] if events is None else [str(id) for id in events.ids]
     known, last = dict(zip(ids, range(len(ids)), strict=True)), newest(db)
     heard = [] if events is None else events.some_events(np.array([known[id] for id in told if id in known], np.int64))
-    bodies = {event.id: json.dumps(event_to_record(event)) for event in heard}
+    bodies = {event.id: hearing.written(event_to_record(event)) for event in heard}
     rows = [(id, told[id], last, bodies.get(id)) for id in known]
     db.executemany("INSERT OR REPLACE INTO taken (event, told, last, body) VALUES (?, ?, ?, ?)", rows)
     promoted = [(id, live.get(id)) for id in told.keys() - known.keys()]
-    rows = [(id, told[id], last, None if event is None else json.dumps(event_to_record(event))) for id, event in promoted]
+    rows = [(id, told[id], last, None if event is None else hearing.written(event_to_record(event))) for id, event in promoted]
     db.executemany(f"INSERT INTO taken (event, told, last, body) VALUES (?, ?, ?, ?) {AGAIN}", rows)
 
 

@@ -114,7 +114,7 @@ class RegistryJournal(Journal):
                 drop_expired(db, publisher.clock)
             self._put_notes(db, notes, again=not together)
             if self.hearing is not None:
-                put_taken(db, events, notes, publisher.events)
+                put_taken(db, events, notes, publisher.events, self.hearing)
             _put_states(db, publisher)
             db.executemany("DELETE FROM state WHERE name = ?", [(name,) for name in publisher.gone_state()])
             set_meta(db, clock=publisher.clock, publications=publisher.windows.publications)

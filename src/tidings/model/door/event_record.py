@@ -15,10 +15,13 @@ from tidings.model.values.prose import prose_of, texts_of
 from tidings.model.values.schema import Attribute, Date, Place, Schema, Time, Words
 from tidings.model.values.times import EPOCH
 
+_PLAIN = frozenset({float, int, str, bool})
+
 
 def event_to_record(event: Event) -> dict[str, Any]:
     """The event as JSON can carry it; `event_from_record` is its inverse."""
-    record: dict[str, Any] = {"id": event.id, "values": {name: _plain_value(value) for name, value in event.values.items()}}
+    values = {name: value if value.__class__ in _PLAIN else _plain_value(value) for name, value in event.values.items()}
+    record: dict[str, Any] = {"id": event.id, "values": values}
     record |= {"time": event.time, "expires": event.expires}
     return record | {"deleted": True} if event.deleted else record
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pyarrow as pa
 from starlette.requests import ClientDisconnect, Request
 
@@ -91,11 +92,20 @@ def events_of(hosted: HostedTopic, request: Request, form: str, body: bytes) -> 
     if "ce-specversion" in request.headers:
         return [hosted.read(binary_cloud_event(request, body))]
     if form == NDJSON:
-        return read_events(topic.schema, [line for line in body.split(b"\n") if line.strip()], topic.key)
+        return read_events(topic.schema, [quickly(line) for line in body.split(b"\n") if line.strip()], topic.key)
     content = parse_json(body)
     if isinstance(content, dict) and content.get("type") != "FeatureCollection":
         return [hosted.read(content)]
     return read_events(topic.schema, content, topic.key)
+
+
+def quickly(line: bytes) -> Any:
+    """A line of JSON, read; itself where that is refused, for what is accepted and how it is refused is the reader's."""
+    try:
+        read = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return line
+    return read if isinstance(read, dict) else line
 
 
 def binary_cloud_event(request: Request, body: bytes) -> dict[str, Any]:

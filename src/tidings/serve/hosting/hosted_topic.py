@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+import orjson
 import pyarrow as pa
 
 from tidings.durable.hearing import Hearing, trim
@@ -68,7 +69,7 @@ class HostedTopic:
         self.backlog, self.remembered = backlog, remembered
         self.read = EventReader(topic.schema, topic.key)
         self.owners = Owners.of(topic.store)
-        topic.record.hearing = Hearing(self.owners)
+        topic.record.hearing = Hearing(self.owners, lambda record: orjson.dumps(record).decode())
         self.listeners: list[Callable[[], None]] = []
         self.writing = Writing(topic, self._committed)
         self.writer = Lane(f"the writer of {self.name}", self.writing, linger=LINGER)
