@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.boards.paint.tiles import MOVED, MOVED_X, MOVED_Y, OBJECT, WIDTH, Messages, X, Y
@@ -65,14 +66,21 @@ def table_of(topic: str, family: str, sequence: int, snapshot: int, at: int, row
         _same(family, pa.string(), count),
         *(_same(value, pa.int64(), count) for value in (sequence, snapshot, at)),
         *(pa.array(rows[:, d]) for d in range(len(_NUMBERS))),
-        pa.array(keys[rows[:, OBJECT].astype(np.int64)], pa.string()),
+        _keys(keys, rows[:, OBJECT].astype(np.int64)),
         pa.array(rows[:, X]),
         pa.array(rows[:, Y], mask=rows[:, Y] == np.inf),
-        pa.array(keys[moved], pa.string(), mask=stays),
+        pc.if_else(pa.array(stays), None, _keys(keys, moved)),
         pa.array(rows[:, MOVED_X], mask=stays),
         pa.array(rows[:, MOVED_Y], mask=stays | (rows[:, MOVED_Y] == np.inf)),
     ]
     return pa.table(columns, schema=MESSAGE)
+
+
+def _keys(keys: NDArray[np.object_], numbers: NDArray[np.int64]) -> pa.Array:
+    """Where there are many, each key is read once."""
+    if len(numbers) < len(keys):
+        return pa.array(keys[numbers], pa.string())
+    return pa.array(keys, pa.string()).take(pa.array(numbers % len(keys)))
 
 
 def _same(value: object, kind: pa.DataType, count: int) -> pa.Array:

@@ -106,9 +106,14 @@ class Zones:
 
     def meeting_all(self, boxes: Floats) -> NDArray[np.bool_]:
         """The same of many (n x 2 x 2), as a mask (n x b)."""
-        above = self.low <= boxes[:, 1, None]
-        below = (boxes[:, 0, None] < self.high) | np.isposinf(self.high)
-        return np.asarray((above & below).all(2))
+        least, greatest = np.ascontiguousarray(boxes[:, 0].T), np.ascontiguousarray(boxes[:, 1].T)
+        met = np.ones((len(self), len(boxes)), np.bool_)
+        for zone, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
+            for d in range(2):
+                met[zone] &= low[d] <= greatest[d]
+                if high[d] < np.inf:
+                    met[zone] &= least[d] < high[d]
+        return met.T
 
     def to_json(self) -> dict[str, Any]:
         """null is infinite."""

@@ -80,7 +80,6 @@ class Consuming:
             "partition.assignment.strategy": "range",
             "session.timeout.ms": 10_000,
             "topic.metadata.refresh.interval.ms": 2_000,
-            "fetch.wait.max.ms": 20,
         }
         if statistics is not None:
             self._settings |= {"statistics.interval.ms": 500, "stats_cb": statistics}

@@ -48,7 +48,12 @@ class Painter:
             "transactional.id": f"tidings-painter-{plan.topic}",
             "compression.type": "zstd",
         }
-        settings |= {"linger.ms": 0, "transaction.timeout.ms": 30_000, "queue.buffering.max.messages": 1_000_000}
+        settings |= {
+            "linger.ms": 0,
+            "retry.backoff.ms": 5,
+            "transaction.timeout.ms": 30_000,
+            "queue.buffering.max.messages": 1_000_000,
+        }
         if statistics is not None:
             settings |= {"statistics.interval.ms": 500, "stats_cb": statistics}
         self._settings = settings
@@ -194,7 +199,8 @@ class Painter:
             painter.cover(boxes if len(boxes) else NOWHERE)
 
     def flush(self) -> None:
-        self._producer.flush(5)
+        """Let librdkafka say what it has to say."""
+        self._producer.poll(0)
 
     def close(self) -> None:
         self._producer.flush(5)

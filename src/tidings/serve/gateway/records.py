@@ -62,14 +62,16 @@ class Zoned(NamedTuple):
 
 def zoned(table: pa.Table, zones: Zones, sequence: int) -> Iterator[Zoned]:
     """The messages of one family and sequence, each for the zones that it meets and no other."""
-    met = zones.meeting_all(boxes_of(table))
-    for zone in np.flatnonzero(met.any(0)).tolist():
-        rows = table.filter(pa.array(met[:, zone]))
-        starts = range(0, len(rows), ROWS)
+    met = [np.flatnonzero(column) for column in zones.meeting_all(boxes_of(table)).T]
+    every = table.take(pa.array(np.concatenate(met))).combine_chunks()
+    first = 0
+    for zone, rows in enumerate(met):
+        starts = range(first, first + len(rows), ROWS)
+        first += len(rows)
         for left, start in zip(reversed(range(len(starts))), starts, strict=True):
             said = {"version": VERSION, "sequence": sequence, "left": left}
             headers = [(name, str(value).encode()) for name, value in said.items()]
-            yield Zoned(zone, packed(rows.slice(start, ROWS)), headers)
+            yield Zoned(zone, packed(every.slice(start, min(ROWS, first - start))), headers)
 
 
 def header(record: Message, name: str) -> int:
@@ -79,7 +81,9 @@ def header(record: Message, name: str) -> int:
 def consumer_of(brokers: str, **more: Any) -> Consumer:
     """Of committed records alone; `group.id` is asked for, though only gateways have a group."""
     said = {"bootstrap.servers": brokers, "group.id": "tidings", "enable.auto.commit": False, "isolation.level": "read_committed"}
-    return Consumer(said | {"enable.partition.eof": True, "auto.offset.reset": "earliest"} | more)
+    # Questions wait behind a fetch on the same connection, so a fetch waits for records no longer than this, in milliseconds.
+    said |= {"enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 20}
+    return Consumer(said | more)
 
 
 class Partition:
