@@ -97,7 +97,14 @@ class Partition:
 
     def end(self) -> int:
         """The offset up to which transactions are settled."""
-        return int(self._consumer.get_watermark_offsets(self._place, timeout=PATIENCE)[1])
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return int(self._consumer.get_watermark_offsets(self._place, timeout=PATIENCE)[1])
+            except KafkaException:  # a topic that was made just now is not known everywhere at once
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def next(self, end: int) -> Message | None:
         """The next record; None if there is none before `end`, of which some offsets are Kafka's own marks."""
