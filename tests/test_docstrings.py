@@ -55,7 +55,19 @@ def test_every_public_name_is_shown_and_has_an_example():
 
 def test_what_a_topic_can_be_asked_is_shown_or_is_no_ones_business():
     """A call of `Topic` is on its page, or among these, which programs within the house use."""
-    inner = {"change", "encode", "in_turn", "must_be_whole", "new_publisher", "reader_of", "recover", "take", "use", "vocabularies"}
+    inner = {
+        "change",
+        "encode",
+        "in_turn",
+        "must_be_whole",
+        "new_publisher",
+        "reader_of",
+        "recover",
+        "take",
+        "touched",
+        "use",
+        "vocabularies",
+    }
     calls = {name for name, _ in inspect.getmembers(td.Topic) if not name.startswith("_")}
     assert calls - {name.rsplit(".", 1)[1] for name in HERE if name.startswith("tidings.Topic.")} == inner
 
