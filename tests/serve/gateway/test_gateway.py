@@ -46,5 +46,5 @@ def test_lists_and_streams_are_the_oracles_through_joins_leaves_and_kills(tmp_pa
 
 def test_faults_leave_every_list_and_stream_as_it_should_be(tmp_path):
     """A short run of what the soak does."""
-    done = faults(4, 8, tmp_path)
+    done = faults(4, 5, tmp_path)
     assert done["notifications heard"] > 0
