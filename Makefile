@@ -41,7 +41,7 @@ wheel: setup ; $(RUN) scripts/wheel.py && $(RUN) -m pytest -q -m wheel
 CHANGELOG ?=
 release: wheel ; $(RUN) scripts/release.py $(CHANGELOG)
 # Pages and drawings made from the code, then the site in build/site; a warning ends it.
-docs: setup ; $(RUN) -m docs.generate && $(RUN) -m docs.site
+docs: setup browser ; $(RUN) -m docs.generate && $(RUN) -m docs.site
 demo: setup java ; $(JAVA) $(RUN) -m demo
 # The console on what the demo left, until Ctrl-C.
 live: setup ; $(RUN) -m demo.live

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs import generate_architecture, generate_evidence, generate_filters, generate_navigation, generate_scale
+from docs import generate_architecture, generate_evidence, generate_filters, generate_navigation, generate_scale, recording
 from docs.figures import drawn
 
 if __name__ == "__main__":
@@ -10,5 +10,6 @@ if __name__ == "__main__":
     generate_architecture.main()
     generate_navigation.main()
     drawn.main()
+    recording.main()
     generate_evidence.main()
     generate_scale.main()

@@ -10,7 +10,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from docs import generate_evidence, site
+from docs import generate_evidence, recording, site
 from tests.browsing import looking, sticks_out
 
 pytestmark = pytest.mark.browser
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.browser
 def built():
     """Without a warning: `--strict` ends the build at the first."""
     generate_evidence.main()
+    recording.main()
     site.set_up()
     done = subprocess.run(site.command(), cwd=site.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

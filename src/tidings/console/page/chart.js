@@ -40,7 +40,7 @@ export class Chart {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, w, h);
     const style = getComputedStyle(document.documentElement);
-    const most = nice(Math.max(1e-9, ...this.series.flatMap((one) => one.values.filter((value) => value !== null))));
+    const most = nice(Math.max(1, ...this.series.flatMap((one) => one.values.filter((value) => value !== null))));
     const y = (value) => h - 16 - (value / most) * (h - 32);
     pen.font = "11px system-ui, sans-serif";
     pen.lineWidth = 1;
