@@ -31,7 +31,8 @@ SOMEBODY = next(id for id, said in demo.people(random.Random(7)) if "k" in said)
 STILLS = {"live": "offers", f"subscriptions?id={SOMEBODY}": "offers", "explain": "offers", "boards": "stock", "engine": "offers"}
 
 
-def main() -> None:
+def main(live: int = LIVE, boards: int = BOARDS) -> None:
+    """With so many frames of each room."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Running(Path(folder) / "data", "--demo", access=()) as service,
@@ -41,10 +42,10 @@ def main() -> None:
             with looking(browser, service.url, "about:blank", width=WIDTH, height=HEIGHT, scheme=scheme) as page:
                 open_room(page, service.url, "live")
                 page.get_by_role("table", name="Newest notifications").get_by_role("row").nth(10).wait_for()
-                moving = [*frames(page, LIVE)]
+                moving = [*frames(page, live)]
                 open_room(page, service.url, "boards", "stock")
                 page.locator("#painted").filter(has_text="message").wait_for()
-                moving += frames(page, BOARDS)
+                moving += frames(page, boards)
                 animate(moving, IMAGES / f"console-{scheme}.webp")
         with looking(browser, service.url, "about:blank", width=WIDTH, height=HEIGHT) as page:
             for room, topic in STILLS.items():

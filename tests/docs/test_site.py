@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 def built():
     """Without a warning: `--strict` ends the build at the first."""
     generate_evidence.main()
-    recording.main()
+    recording.main(3, 2)
     site.set_up()
     done = subprocess.run(site.command(), cwd=site.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
