@@ -1,9 +1,10 @@
 """Two trees of sources beside each other in one run: what users call most, in alternation, so that a slower day slows both.
 
     python -m benchmarks.compare OLD          # OLD is a checkout of another commit, with the calls named here
+    python -m benchmarks.compare OLD words    # a million subscriptions by words and boxes, with words as they are and plain texts
 
 Each measure is the least CPU time of some repeats in a fresh process; ROUNDS processes a tree, old and new by turns. The result
-goes to benchmarks/results/compare.json.
+goes to benchmarks/results/compare.json, of words to compare-words.json.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import tidings as td
 from benchmarks import workloads
 
 ROOT = Path(__file__).parent.parent
-RESULT = Path(__file__).parent / "results" / "compare.json"
+RESULTS = Path(__file__).parent / "results"
 ROUNDS = 2
 
 
@@ -134,28 +135,48 @@ def publishing() -> dict[str, float]:
     return out
 
 
+def words() -> dict[str, float]:
+    out = {}
+    load = workloads.words_box(1_000_000, 10_000)
+    texts = pa.array([" ".join(words) for words in load.events["about"].to_pylist()])
+    column = load.events.column_names.index("about")
+    for kind, tokenizer, events in (
+        ("words as they are", "as-is", load.events),
+        ("plain texts", "plain", load.events.set_column(column, "about", texts)),
+    ):
+        topic = td.Topic(load.name, td.Schema({**load.schema, "about": td.Words(tokenizer)}))
+        topic.subscribe_many(load.subscriptions, time=0)
+        topic.match_batch(events.slice(0, 200), time=0)
+        out[f"words-box of 1M, {kind}, batch"] = cpu(lambda: topic.match_batch(events, time=0), 15) / 10_000  # noqa: B023
+        single = dicts(events, 1000)
+        topic.match(single[0], time=0)
+        out[f"words-box of 1M, {kind}, single"] = cpu(lambda: [topic.match(event, time=0) for event in single], 3) / 1000  # noqa: B023
+        topic.close()
+    return out
+
+
 def loaded(load: workloads.Workload) -> td.Topic:
     topic = td.Topic(load.name, load.schema)
     topic.subscribe_many(load.subscriptions, time=0)
     return topic
 
 
-def measured(tree: Path) -> dict[str, float]:
+def measured(tree: Path, what: str) -> dict[str, float]:
     paths = os.pathsep.join(map(str, (tree / "src", ROOT)))
-    command = [sys.executable, "-c", "from benchmarks.compare import child; child()"]
+    command = [sys.executable, "-c", f"from benchmarks.compare import child; child({what!r})"]
     said = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, float] = json.loads(said.stdout.splitlines()[-1])
     return found
 
 
-def child() -> None:
-    print(json.dumps(matching() | best() | changes() | publishing()))
+def child(what: str) -> None:
+    print(json.dumps(words() if what == "words" else matching() | best() | changes() | publishing()))
 
 
-def main(old: Path) -> None:
+def main(old: Path, what: str) -> None:
     from experiments.report import markdown, provenance
 
-    rounds = [(measured(old), measured(ROOT)) for _ in range(ROUNDS)]
+    rounds = [(measured(old, what), measured(ROOT, what)) for _ in range(ROUNDS)]
     rows = []
     for name in rounds[0][0]:
         before, after = (min(pair[side][name] for pair in rounds) for side in (0, 1))
@@ -163,8 +184,10 @@ def main(old: Path) -> None:
     print(markdown(rows))
     asked = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, cwd=old, capture_output=True, text=True, check=True).stdout.strip()
-    RESULT.write_text(json.dumps({"run": provenance(), "old": commit, "rounds": ROUNDS, "rows": rows}, indent=1) + "\n")
+    (RESULTS / ("compare-words.json" if what == "words" else "compare.json")).write_text(
+        json.dumps({"run": provenance(), "old": commit, "rounds": ROUNDS, "rows": rows}, indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve())
+    main(Path(sys.argv[1]).resolve(), "words" if sys.argv[2:] == ["words"] else "all")

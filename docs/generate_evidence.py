@@ -23,6 +23,7 @@ COMMANDS = {
     "engine": "python -m benchmarks.engine --full",
     "kernels-full": "python -m benchmarks.kernels --full",
     "compare": "python -m benchmarks.compare OLD",
+    "compare-words": "python -m benchmarks.compare OLD words",
     "peers": "make peers",
 }
 """Where it is not `python -m benchmarks.NAME`."""
