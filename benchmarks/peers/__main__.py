@@ -15,7 +15,7 @@ from benchmarks.peers.jvm import event_ruler, lucene_monitor
 from benchmarks.peers.libraries import DuckDB, Scan, STRtree
 from benchmarks.peers.peer import Peer, Task, Unavailable, difference, tidings_side, told
 from benchmarks.peers.servers import PostgreSQL, Tile38
-from benchmarks.peers.spark_joins import OnSpark, range_join, sedona_join
+from benchmarks.peers.spark_joins import OnSpark, range_join, sedona_join, top_n
 from experiments.report import markdown, provenance
 
 RESULT = Path(__file__).parent.parent / "results" / "peers.json"
@@ -40,6 +40,10 @@ def joined_boxes(n: int) -> Task:
     return Task("boxes of 39, on Spark", workloads.scored_boxes(n, 20 * EVENTS, (39 / n) ** 0.5))
 
 
+def ten_best(n: int) -> Task:
+    return Task("ten best of each box, on Spark", workloads.scored_boxes(n, 20 * EVENTS, (39 / n) ** 0.5))
+
+
 def fences(n: int) -> Task:
     return Task("fences, told", workloads.scored_boxes(n, EVENTS, (39 / n) ** 0.5), publishing=True)
 
@@ -61,6 +65,7 @@ RACES: tuple[tuple[Callable[[], Peer], Callable[[int], Task], tuple[int, ...]], 
     (event_ruler, words_box, (1_000, 100_000)),
     (Quamina, categories, (1_000, 100_000)),
     (range_join, joined_boxes, (1_000,)),
+    (top_n, ten_best, (1_000,)),
     (sedona_join, joined_boxes, (1_000, 100_000)),
 )
 

@@ -1,10 +1,11 @@
-"""One join of points and boxes on Spark, in a process of its own, since not every way runs on the same minor of Spark.
+"""One join of points and boxes on Spark, or the ten best events of each box, in a process of its own, since not every way runs on
+the same minor of Spark.
 
     python -m benchmarks.peers.spark_child WAY FOLDER FEW [JAR]
 
 `FOLDER` has subscriptions.parquet (row, xmin, ymin, xmax, ymax) and events.parquet (row, x, y), and for the way `tidings` a topic.
 The last line printed is JSON: CPU seconds an event of everything that works, JVM and Python, the least of some runs, and the rows
-found for the first FEW events.
+found for the first FEW events, or the best events of the first FEW subscriptions.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
 
 REPEATS = 3
 RANGES = "e.x BETWEEN s.xmin AND s.xmax AND e.y BETWEEN s.ymin AND s.ymax"
@@ -34,7 +36,7 @@ def main(way: str, folder: Path, few: int, jar: str | None) -> None:
         builder = builder.config(name, str(value))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    joined = {"tidings": by_tidings, "sql": by_ranges, "sedona": by_geometry}[way](spark, folder)
+    joined = WAYS[way](spark, folder)
     events = spark.read.parquet(str(folder / "events.parquet")).count()
     costs = []
     for _ in range(REPEATS):
@@ -42,8 +44,9 @@ def main(way: str, folder: Path, few: int, jar: str | None) -> None:
         joined().write.format("noop").mode("overwrite").save()
         costs.append(spent() - before)
     answers: list[list[int]] = [[] for _ in range(few)]
-    for event, subscription in joined().where(f"event < {few}").collect():
-        answers[event].append(subscription)
+    asked, found = ("subscription", "event") if way.endswith("best") else ("event", "subscription")
+    for row in joined().where(f"{asked} < {few}").collect():
+        answers[row[asked]].append(row[found])
     print(json.dumps({"version": spark.version, "batch": min(costs) / events, "answers": [sorted(rows) for rows in answers]}))
     spark.stop()
 
@@ -78,6 +81,38 @@ def by_tidings(spark: SparkSession, folder: Path) -> Callable[[], DataFrame]:
     events = spark.read.parquet(str(folder / "events.parquet")).selectExpr(*asked)
     rows = "int(substr(event, 2)) AS event", "int(substr(subscription, 2)) AS subscription"
     return lambda: match(events, folder / "topic").selectExpr(*rows)
+
+
+def best_by_tidings(spark: SparkSession, folder: Path) -> Callable[[], DataFrame]:
+    """What notify tells is every change of every list; the last lists are the ten best that ever came into each."""
+    from tidings.spark import match, notify
+
+    asked = "concat('e', row) AS id", "struct(x, y) AS place", "worth", "timestamp_micros(row) AS time"
+    events = spark.read.parquet(str(folder / "events.parquet")).selectExpr(*asked)
+    rows = "int(substr(event, 2)) AS event", "int(substr(subscription, 2)) AS subscription", "score"
+    told = notify(match(events, folder / "topic", ranking=True), folder / "topic").selectExpr(*rows)
+    return lambda: best_of(told, "score")
+
+
+def best_by_sql(spark: SparkSession, folder: Path) -> Callable[[], DataFrame]:
+    """As one writes Top-N in SQL: the last lists alone."""
+    views(spark, folder)
+    joined = spark.sql(f"SELECT e.row AS event, s.row AS subscription, e.worth FROM e JOIN s ON {RANGES}")
+    return lambda: best_of(joined, "worth")
+
+
+def best_of(rows: DataFrame, by: str) -> DataFrame:
+    number = F.row_number().over(Window.partitionBy("subscription").orderBy(F.desc(by)))
+    return rows.withColumn("number", number).where("number <= 10").select("event", "subscription")
+
+
+WAYS = {
+    "tidings": by_tidings,
+    "sql": by_ranges,
+    "sedona": by_geometry,
+    "tidings best": best_by_tidings,
+    "sql best": best_by_sql,
+}
 
 
 if __name__ == "__main__":

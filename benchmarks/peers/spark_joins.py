@@ -1,4 +1,5 @@
-"""Peers on Spark, beside `tidings.spark.match` in the same minutes: a join by ranges in Spark SQL, and Apache Sedona's join.
+"""Peers on Spark, beside `tidings.spark` in the same minutes: a join by ranges in Spark SQL and Apache Sedona's beside `match`, and
+the ten best of each by a window function in Spark SQL beside `notify`.
 
 Sedona's newest release on Maven Central is for Spark 4.0, so it runs on that, which is brought from PyPI into build/peers.
 """
@@ -34,7 +35,7 @@ class OnSpark:
 
     def ours(self, task: Task) -> Measured:
         with folder_of(task) as folder:
-            return self._asked(folder, task, "tidings")
+            return self._asked(folder, task, "tidings best" if self._way.endswith("best") else "tidings")
 
     def measure(self, task: Task) -> Measured:
         with folder_of(task) as folder:
@@ -63,11 +64,13 @@ def folder_of(task: Task) -> Iterator[Path]:
         corners = dict(zip(("xmin", "ymin", "xmax", "ymax"), sides, strict=True))
         pq.write_table(pa.table({"row": np.arange(task.subscriptions), **corners}), folder / "subscriptions.parquet")
         x, y = task.workload.events["place"].combine_chunks().flatten()
-        pq.write_table(pa.table({"row": np.arange(len(x)), "x": x, "y": y}), folder / "events.parquet")
-        with td.open(folder / "topic", "boxes", task.workload.schema) as topic:
-            ids = pa.array([f"s{row}" for row in range(task.subscriptions)])
-            subscriptions = task.workload.subscriptions
-            topic.subscribe_many(subscriptions.set_column(subscriptions.column_names.index("id"), "id", ids), time=0)
+        worth = np.random.default_rng(4).permutation(len(x)).astype(np.float64)
+        pq.write_table(pa.table({"row": np.arange(len(x)), "x": x, "y": y, "worth": worth}), folder / "events.parquet")
+        with td.open(folder / "topic", "boxes", {**task.workload.schema, "worth": td.Number()}) as topic:
+            n, subscriptions = task.subscriptions, task.workload.subscriptions
+            columns = {"id": [f"s{row}" for row in range(n)], "place.box": subscriptions["place.box"]}
+            ranked = {"k": [10] * n, "by": ["worth"] * n, "window": ["1000 days"] * n}
+            topic.subscribe_many(pa.table(columns | (ranked if task.label.startswith("ten best") else {})), time=0)
         yield folder
 
 
@@ -102,6 +105,10 @@ def sedona() -> str:
 
 def range_join() -> OnSpark:
     return OnSpark("Spark SQL range join", "sql")
+
+
+def top_n() -> OnSpark:
+    return OnSpark("Spark SQL Top-N", "sql best")
 
 
 def sedona_join() -> OnSpark:
