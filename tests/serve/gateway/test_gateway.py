@@ -44,6 +44,21 @@ def test_lists_and_streams_are_the_oracles_through_joins_leaves_and_kills(tmp_pa
         assert sum(len(ear.heard) for ear in flats.ears.values()) > 20
 
 
+def test_a_zone_is_split_while_updates_flow_and_its_watchers_are_handed_on(tmp_path):
+    with world(tmp_path, 3, zones=2) as flats:
+        flats.update(20)
+        flats.join()
+        for i in range(8):
+            l = flats.draw.randrange(60) / 8
+            flats.watch(f"w{i}", l, l + flats.draw.randrange(40) / 8, hears=i % 2 == 0)
+        flats.update(3)
+        flats.painter.split(0)
+        for _ in range(6):
+            flats.update(2)
+        flats.agree()
+        assert flats.painter.plan.partitions == 3
+
+
 def test_faults_leave_every_list_and_stream_as_it_should_be(tmp_path):
     """A short run of what the soak does."""
     done = faults(4, 5, tmp_path)

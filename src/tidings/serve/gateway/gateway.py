@@ -76,9 +76,8 @@ class Gateway:
         self.couriers: dict[str, tuple[int, Courier]] = {}
         self._sent: dict[int, int] = {}
         self._covered: dict[tuple[int, int], np.ndarray[Any, Any]] = {}
-        self._producer = Producer(
-            {"bootstrap.servers": settings.brokers, "acks": "all", "enable.idempotence": True, "linger.ms": 0}
-        )
+        known = {"bootstrap.servers": settings.brokers, "topic.metadata.refresh.interval.ms": 1_000}
+        self._producer = Producer(known | {"enable.idempotence": True, "linger.ms": 0})
         self._http = Http(settings.allow)
         self._tasks: list[asyncio.Task[None]] = []
         """couriers that end"""

@@ -51,6 +51,7 @@ class Painter:
         settings |= {
             "linger.ms": 0,
             "retry.backoff.ms": 5,
+            "topic.metadata.refresh.interval.ms": 1_000,
             "transaction.timeout.ms": 30_000,
             "queue.buffering.max.messages": 1_000_000,
         }
@@ -121,6 +122,9 @@ class Painter:
         if plan.partitions == self.plan.partitions:
             raise TidingsError(f"zone {zone} cannot be split: there are no two objects' values in it")
         widen(self._brokers, self.topic, plan.partitions)
+        name = named(self.topic, "messages")
+        while len(self._producer.list_topics(name, PATIENCE).topics[name].partitions) < plan.partitions:
+            time.sleep(0.1)
         self._write_plan(plan, marker=zone)
 
     def _write_plan(self, plan: Plan, marker: int | None = None) -> None:
