@@ -169,7 +169,7 @@ def _root_of(root: str) -> Path | None:
 @cache
 def cache_root() -> Path:
     wanted = os.environ.get("NUMBA_CACHE_DIR")
-    home = Path(wanted) if wanted else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidings"
+    home = Path(wanted) if wanted else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidings"
     try:
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=home):
