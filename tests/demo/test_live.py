@@ -40,7 +40,14 @@ def left(tmp_path, monkeypatch) -> Path:
 def shown(folder: Path, *command: str) -> Iterator[str]:
     """The address that a command prints; Ctrl-C ends it, without a complaint."""
     with open(folder / "complaints", "w+") as complaints:
-        process = subprocess.Popen([sys.executable, *command, "--port", "0"], stdout=subprocess.PIPE, stderr=complaints, text=True)
+        process = subprocess.Popen(
+            [sys.executable, *command, "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+            # Whoever is started in the background ignores Ctrl-C, and what he starts too.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
         assert process.stdout is not None
         try:
             said = next((line for line in process.stdout if line.startswith("the console is at ")), "")
