@@ -49,7 +49,7 @@ def run_tests(version: str) -> subprocess.CompletedProcess[str]:
     which = subprocess.run([python, "-c", "import pyspark; print(pyspark.__version__)"], capture_output=True, text=True, check=True)
     assert which.stdout.strip() == version
     chosen = [f"tests/spark/transforms/{test}" for test in TESTS]
-    command = [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *chosen]
+    command = [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "spark", *chosen]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
 
 

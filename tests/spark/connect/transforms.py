@@ -65,7 +65,7 @@ def offers(client: Client, name: str, **cut: object) -> dict[str, list[list[obje
     patiently(lambda: follow(changes, topic, client.folder / f"{name}-followed", trigger=NOW))
     both = client.stream(f"{name}-events", EVENTS.slice(half))
     told = client.drained(notify(match(both, topic, ranking=True), topic, shards=2), f"{name}-told")
-    return {**seen, "told": rows(told.drop_columns(["at"]))}
+    return {**seen, "told": rows(told.drop_columns(["at", "digest"]))}
 
 
 def main(address: str, work: str) -> None:
@@ -81,7 +81,7 @@ def main(address: str, work: str) -> None:
     result["search"] = {"found": rows(search(spark.createDataFrame(asked()), folder / "live", time=LATER).toArrow())}
     build(spark.createDataFrame(watchers(30)), folder / "flats", "flats", FLATS, key="address", time=START)
     told = client.drained(board(client.stream("updates", UPDATES), folder / "flats", shards=2), "board")
-    result["board"] = {"told": rows(told.drop_columns(["id", "at"]))}
+    result["board"] = {"told": rows(told.drop_columns(["id", "at", "digest"]))}
     (folder / "result.json").write_text(json.dumps(result))
     spark.stop()
 

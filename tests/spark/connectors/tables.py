@@ -82,7 +82,7 @@ def through(tables: DeltaTables | IcebergTables, spark: SparkSession) -> list[li
             follow(tables.stream("changes"), topic, tables.folder / "followed", trigger={"availableNow": True}).awaitTermination()
         if turn > 0:
             tables.drain(notify(match(tables.stream("events"), topic, ranking=True), topic, shards=2), "told")
-    told = tables.read("told").drop("at").collect()
+    told = tables.read("told").drop("at", "digest").collect()
     return [list(row) for row in told]
 
 
