@@ -28,7 +28,7 @@ def result(tmp_path_factory):
     with connect_server(folder) as address:
         here = os.pathsep.join(map(str, [Path("src").absolute(), Path().absolute()]))
         command = [sys.executable, "-m", "tests.spark.connect.transforms", address, str(folder)]
-        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": here}, capture_output=True, text=True, timeout=400)
+        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": here}, capture_output=True, text=True, timeout=800)
         assert done.returncode == 0, done.stderr[-3000:] + (folder / "connect.out").read_text()[-3000:]
     return json.loads((folder / "result.json").read_text())
 

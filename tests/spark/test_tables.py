@@ -29,7 +29,7 @@ def result(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [Path("src").absolute(), Path().absolute()]))}
     command = [sys.executable, "-m", "tests.spark.connectors.tables", ",".join(map(str, jars)), str(folder)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads((folder / "result.json").read_text())
 
