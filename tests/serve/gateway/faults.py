@@ -75,7 +75,8 @@ def perform(flats: World, act: str, number: int) -> str:
         flats.agree()
         try:
             flats.painter.split(flats.draw.randrange(flats.painter.plan.partitions))
-        except TidingsError:
+        except (KafkaException, TidingsError):
+            flats.painter.load()
             return "zones that could not be split"
         return "zones split"
     if act == "end" and len(flats.oracle.watchers) > len(flats.ears) + 1:

@@ -59,6 +59,28 @@ def test_a_zone_is_split_while_updates_flow_and_its_watchers_are_handed_on(tmp_p
         assert flats.painter.plan.partitions == 3
 
 
+def test_who_is_away_while_its_zone_is_split_misses_nothing(tmp_path):
+    with world(tmp_path, 5, zones=2) as flats:
+        flats.update(20)
+        flats.join()
+        for i in range(16):
+            l = flats.draw.randrange(60) / 8
+            flats.watch(f"w{i}", l, l + flats.draw.randrange(40) / 8, hears=True)
+        flats.agree()
+        for ear in flats.ears.values():
+            ear.stop()
+        flats.update(5)
+        flats.painter.split(0)
+        flats.update(5)
+        flats.painter.split(1)
+        flats.update(5)
+        flats.caught_up()
+        for ear in flats.ears.values():
+            ear.start()
+        flats.agree()
+        assert sum(len(ear.heard) for ear in flats.ears.values()) > 20
+
+
 def test_faults_leave_every_list_and_stream_as_it_should_be(tmp_path):
     """A short run of what the soak does."""
     done = faults(4, 5, tmp_path)

@@ -74,10 +74,19 @@ class Ear:
     def __init__(self, world: World, watcher: str, cursor: int) -> None:
         self.world, self.watcher, self.last = world, watcher, cursor
         self.heard: list[dict[str, Any]] = []
-        self.gaps = 0
+        self.gaps: list[str] = []
         self.over = threading.Event()
+        self.start()
+
+    def start(self) -> None:
+        self.over.clear()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
+
+    def stop(self) -> None:
+        """It hears nothing until it starts again after the last number."""
+        self.over.set()
+        self.thread.join(30)
 
     def _run(self) -> None:
         while not self.over.is_set():
@@ -102,7 +111,8 @@ class Ear:
                     name, _, value = line.partition(": ")
                     fields[name] = value
                     continue
-                self.gaps += fields.get("event") == "gap"
+                if fields.get("event") == "gap":
+                    self.gaps.append(fields["data"])
                 if fields.get("event") == "notification":
                     self.heard.append(json.loads(fields["data"]))
                 self.last = max(self.last, int(fields.get("id", 0)))
@@ -213,7 +223,7 @@ class World:
             due = [(n.at.isoformat(), n.event, n.why, n.rank, n.score, n.id) for n in wanted]
             assert [at for at, *_ in heard] == sorted(at for at, *_ in due), name
             assert sorted(heard, key=repr) == sorted(due, key=repr), name
-            assert ear.gaps == 0
+            assert ear.gaps == [], name
 
     def close(self) -> None:
         for ear in self.ears.values():
@@ -221,7 +231,7 @@ class World:
         for gateway in self.gateways:
             gateway.end(signal.SIGTERM)
         for ear in self.ears.values():
-            ear.thread.join(30)
+            ear.stop()
         self.painter.close()
         self.broker.stop()
 

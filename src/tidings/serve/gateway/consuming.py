@@ -25,9 +25,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from tidings.errors import TidingsError
 from tidings.serve.gateway.layout import TAIL, Plan, named
 from tidings.serve.gateway.painter import read_plan
-from tidings.serve.gateway.records import PATIENCE, Watcher, consumer_of, header
+from tidings.serve.gateway.records import PATIENCE, Origin, Partition, Watcher, consumer_of, header
 from tidings.serve.gateway.replica import Replica
-from tidings.serve.gateway.zone import Position, Zone
+from tidings.serve.gateway.zone import LAST, Position, Zone, number_of
 from tidings.serve.hearing.notes import Note
 
 log = logging.getLogger("tidings.gateway")
@@ -80,6 +80,7 @@ class Consuming:
             "partition.assignment.strategy": "range",
             "session.timeout.ms": 10_000,
             "topic.metadata.refresh.interval.ms": 2_000,
+            "on_commit": self._taken,
         }
         if statistics is not None:
             self._settings |= {"statistics.interval.ms": 500, "stats_cb": statistics}
@@ -177,6 +178,7 @@ class Consuming:
             if zone is None and part.partition in begin:
                 zone = self.zones[part.partition] = Zone(self.plan, part.partition)
                 zone.offset, zone.noted = begin[part.partition][self._messages], begin[part.partition][self._notes]
+                zone.settled = self._starts[part.partition][0] is not None
             if part.topic == self._watchers:
                 part.offset = OFFSET_BEGINNING if zone is None or not zone.ready else zone.watched
             elif zone is not None and zone.number in begin:
@@ -262,24 +264,52 @@ class Consuming:
 
     def _load(self, zone: Zone) -> None:
         sequence, sent = self._starts.pop(zone.number)
-        moved = [watcher.since for watcher in zone.waiting.values() if watcher.moved]
-        if sequence is None and not moved:
+        origin = next((watcher.moved for watcher in zone.waiting.values() if watcher.moved is not None), None)
+        told: list[tuple[list[Note], int]] = []
+        if sequence is not None:
+            self._load_from(zone, sequence)
+        elif origin is not None:
+            sent = origin.sent
+            self._load_from(zone, origin.sequence)
+            told = self._told_before(zone, origin)
+        else:
             # The newest objects: watchers whose first list is older than they are miss what came between, and are told so (`gap`).
             zone.load(self.replica.advance(), self.replica)
             zone.positions.append(Position(-math.inf, zone.offset, zone.sequence))
             zone.note_positions.append((-math.inf, zone.noted - 1))
-        else:
-            sequence = min(moved) if sequence is None else sequence
-            replica = Replica(self._brokers, self.plan)
-            try:
-                zone.load(replica.reach(sequence), replica)
-            finally:
-                replica.close()
         self._hearer.opened(zone, sent)
+        for notes, upto in told:
+            self._hearer.told(zone, notes, upto)
         for watcher in list(zone.called.values()):
             self._hearer.called(zone, watcher)
         self._commit(asynchronous=False)
         self._consumer.resume([TopicPartition(name, zone.number) for name in (self._messages, self._notes)])
+
+    def _load_from(self, zone: Zone, sequence: int) -> None:
+        replica = Replica(self._brokers, self.plan)
+        try:
+            zone.load(replica.reach(sequence), replica)
+        finally:
+            replica.close()
+
+    def _told_before(self, zone: Zone, origin: Origin) -> list[tuple[list[Note], int]]:
+        """What watchers were told in the zone that was split, from its records; then the new partition is read from its first."""
+        told, partition = [], Partition(self._brokers, self._messages, origin.zone, origin.offset)
+        try:
+            for record in partition.to_end():
+                if header(record, "sequence") >= origin.split:
+                    break
+                if header(record, "version"):
+                    told.append(zone.hear(record, 0.0))
+        finally:
+            partition.close()
+        place = TopicPartition(self._messages, zone.number)
+        zone.offset = place.offset = self._consumer.get_watermark_offsets(place, timeout=PATIENCE)[0]
+        self._consumer.seek(place)
+        zone.positions.clear()
+        zone.sequence, zone.settled = max(zone.sequence, origin.split), True
+        zone.positions.append(Position(time.monotonic(), zone.offset, zone.sequence))
+        return [*told, ([], number_of(zone.sequence, LAST))]
 
     def _watch(self, zone: Zone, record: Message) -> None:
         zone.watched = record.offset() + 1
@@ -306,20 +336,22 @@ class Consuming:
             self._hearer.silent(zone, watcher.id)
             zone.end(watcher.id)
         if watcher.since < max(zone.sequence, self.replica.sequence):
-            self.reload(zone, watcher.since)
+            self.reload(zone, watcher.since if watcher.moved is None else None)
             return
         zone.begin([watcher], self.replica, self.replica.reach(watcher.since))
         if watcher.told:
             self._hearer.called(zone, watcher)
 
-    def reload(self, zone: Zone, since: int) -> None:
-        """Begin a zone anew from a sequence, or from what a successor would begin from, and tell again what came after it."""
-        first = zone.positions[0] if zone.positions else None
+    def reload(self, zone: Zone, since: int | None) -> None:
+        """Begin a zone anew from a sequence, or from what a successor would begin from, and tell again what came after it. None is
+        where its watchers came from."""
+        first = zone.first
         self._drop(zone)
-        self.zones[zone.number] = Zone(self.plan, zone.number)
-        self._starts[zone.number] = since if first is None else min(since, first.sequence), None
+        anew = self.zones[zone.number] = Zone(self.plan, zone.number)
+        anew.noted, anew.settled, anew.owed = zone.noted, zone.settled, zone.owed
+        self._starts[zone.number] = None if since is None else min(since, first.sequence), None
         self._ignored.add(zone.number)
-        offset = OFFSET_BEGINNING if first is None or first.sequence > since else first.offset
+        offset = OFFSET_BEGINNING if since is None or first.sequence > since else first.offset
         messages, notes = TopicPartition(self._messages, zone.number, offset), TopicPartition(self._notes, zone.number)
         self._consumer.pause([messages, notes])
         self._consumer.seek(messages)
@@ -331,24 +363,36 @@ class Consuming:
         zone.sequence, zone.offset = max(zone.sequence, sequence), record.offset() + 1
         if plan.epoch > self.plan.epoch:
             self.plan = plan
+        self._hearer.told(zone, [], number_of(zone.sequence, LAST))
         self._hearer.split(zone, plan)
 
     # How far
 
     def _commit(self, asynchronous: bool = True) -> None:
+        """Say where a successor begins, and again what Kafka has not taken: while zones change hands it takes nothing."""
         now, offsets = time.monotonic(), []
         for zone in self.zones.values():
             found = zone.commit_at(now - self._hold, self._hearer.sent(zone)) if zone.ready else None
             if found is not None:
                 sent = min(self._hearer.sent(zone), zone.sequence)
                 said = {"sequence": found.sequence, "sent": sent, "time": time.time()}
-                offsets.append(TopicPartition(self._messages, zone.number, found.offset, metadata=json.dumps(said)))
+                zone.owed = TopicPartition(self._messages, zone.number, found.offset, metadata=json.dumps(said))
+            if zone.owed is not None:
+                offsets.append(zone.owed)
             while zone.note_positions and zone.note_positions[0][0] <= now - self._hold:
                 offset = zone.note_positions.popleft()[1] + 1
                 if not zone.note_positions or zone.note_positions[0][0] > now - self._hold:
                     offsets.append(TopicPartition(self._notes, zone.number, offset))
         if offsets:
             try:
-                self._consumer.commit(offsets=offsets, asynchronous=asynchronous)
+                taken = self._consumer.commit(offsets=offsets, asynchronous=asynchronous)
             except KafkaException as error:
                 log.warning("how far the gateway is was not taken: %s", error)
+            else:
+                self._taken(None, taken or [])
+
+    def _taken(self, problem: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        for part in partitions if problem is None else ():
+            zone = self.zones.get(part.partition) if part.topic == self._messages and part.error is None else None
+            if zone is not None and zone.owed is not None and zone.owed.offset == part.offset:
+                zone.owed, zone.settled = None, True

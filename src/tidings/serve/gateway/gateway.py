@@ -26,7 +26,7 @@ from tidings.serve.gateway.consuming import Consuming
 from tidings.serve.gateway.handing import Handing
 from tidings.serve.gateway.layout import Plan, named
 from tidings.serve.gateway.painter import read_plan
-from tidings.serve.gateway.records import PATIENCE, Watcher
+from tidings.serve.gateway.records import PATIENCE, Origin, Watcher
 from tidings.serve.gateway.sketch import RECTANGLES, boxes_json, sketch_key
 from tidings.serve.gateway.zone import FURTHEST, LAST, SHIFT, Zone, ZoneTail, number_of
 from tidings.serve.hearing.listening import Selection
@@ -154,7 +154,7 @@ class Gateway:
         family = consuming.plan.family(watcher.family)
         at = consuming.plan.zones[family].owner(watcher.l, watcher.r)
         zone = consuming.zones.get(at)
-        if zone is None or not zone.ready:
+        if zone is None or not (zone.ready and zone.settled):
             raise Elsewhere(at)
         for other in consuming.zones.values():
             if other is not zone and other.find(watcher.id) is not None:
@@ -296,7 +296,9 @@ class Gateway:
         return min(cursors, default=FURTHEST)
 
     def split(self, zone: Zone, plan: Plan) -> None:
-        """Hand on the watchers that are another zone's now. They were told of everything up to here."""
+        """Hand on the watchers that are another zone's now, which tells again what this one would."""
+        at = zone.first
+        origin = Origin(zone.number, at.offset, at.sequence, min(self.sent(zone), zone.sequence), plan.since)
         for family, followers in zip(plan.families, zone.followers, strict=True):
             ids = list(followers.row)
             points = followers.points()
@@ -309,7 +311,7 @@ class Gateway:
                     continue
                 l, r = followers.point(id)
                 there = zone.called.get(id, Watcher(id, family.name, l, r, followers.limit(id), 0, told=False))
-                self._write("watchers", id, replace(there, since=plan.since, moved=True).to_json(), owner)
+                self._write("watchers", id, replace(there, moved=origin).to_json(), owner)
                 zone.own.add(self._write("watchers", id, None, zone.number))
                 self.silent(zone, id)
                 zone.end(id)

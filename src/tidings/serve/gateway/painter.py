@@ -76,7 +76,8 @@ class Painter:
             self._write_plan(self.plan)
 
     def load(self) -> None:
-        """What Kafka has is what was painted."""
+        """What Kafka has is what was painted, and its plan is the plan."""
+        self.plan = read_plan(self._brokers, self.topic) or self.plan
         replica = Replica(self._brokers, self.plan)
         try:
             self.sequence = replica.advance()

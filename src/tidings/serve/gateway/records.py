@@ -22,10 +22,21 @@ PATIENCE = 60.0
 """Seconds that a broker may be away."""
 
 
+class Origin(NamedTuple):
+    """Where a watcher was before its zone was split by sequence `split`. Everything up to `sequence` was told there, the record at
+    `offset` is next, and webhooks had taken everything up to `sent`."""
+
+    zone: int
+    offset: int
+    sequence: int
+    sent: int
+    split: int
+
+
 @dataclass(frozen=True, slots=True)
 class Watcher:
     """`since` is the sequence of the objects that its first list is of. `told` if changes are told; `url` is called by webhooks
-    that `secret` signs. `moved`: it came from a zone that was split, where it was told of everything up to `since`."""
+    that `secret` signs. `moved` if it came from a zone that was split."""
 
     id: str
     family: str
@@ -38,7 +49,7 @@ class Watcher:
     url: str | None = None
     secret: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    moved: bool = False
+    moved: Origin | None = None
 
     def to_json(self) -> bytes:
         said = asdict(self)
@@ -48,8 +59,8 @@ class Watcher:
 
     @classmethod
     def from_json(cls, body: bytes) -> Watcher:
-        said = json.loads(body)
-        return cls(**{"l": -np.inf, "r": np.inf} | said)
+        said = {"l": -np.inf, "r": np.inf} | json.loads(body)
+        return cls(**said | {"moved": Origin(*said["moved"]) if "moved" in said else None})
 
 
 class Zoned(NamedTuple):
@@ -89,8 +100,8 @@ def consumer_of(brokers: str, **more: Any) -> Consumer:
 class Partition:
     """One partition, read record by record: `to_end` gives what there is that is new."""
 
-    def __init__(self, brokers: str, topic: str, partition: int = 0) -> None:
-        self._place = TopicPartition(topic, partition, OFFSET_BEGINNING)
+    def __init__(self, brokers: str, topic: str, partition: int = 0, offset: int = OFFSET_BEGINNING) -> None:
+        self._place = TopicPartition(topic, partition, offset)
         self._consumer = consumer_of(brokers)
         self._consumer.assign([self._place])
         self._at = 0

@@ -6,6 +6,7 @@ who was heard to a number here goes on after it elsewhere. Everything but the ta
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from itertools import groupby
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import orjson
 import pyarrow as pa
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 from tidings.boards.messages.followers import Followers, Told
 from tidings.boards.messages.table import unpacked
@@ -80,6 +81,10 @@ class Zone:
         self.positions: deque[Position] = deque()
         self.note_positions: deque[tuple[float, int]] = deque()
         """when each of these notes came"""
+        self.owed: TopicPartition | None = None
+        """the position that Kafka has not taken yet"""
+        self.settled = False
+        """Kafka knows a position, so that whoever takes the zone over begins before every watcher that begins now"""
         self._parts: list[pa.Table] = []
 
     def __len__(self) -> int:
@@ -148,6 +153,11 @@ class Zone:
         row = Waiting(number, note.id, told.watcher, told.key, told.score, told.rank, told.why, note.at.isoformat(), owner)
         event = {self.plan.key: told.key, self.plan.families[family].attribute: told.x}
         return Note(self.plan.topic, row, orjson.dumps(event))
+
+    @property
+    def first(self) -> Position:
+        """The oldest position that is known: whoever takes the zone over begins there."""
+        return self.positions[0] if self.positions else Position(-math.inf, self.offset, self.sequence)
 
     def commit_at(self, before: float, sent: int) -> Position | None:
         """The last position that is older than `before` and of which all is sent, which is then forgotten."""
