@@ -153,6 +153,7 @@ def test_pages_and_consumers(deals):
     assert [note.event["id"] for note in deals.notifications(consumer="mailer").notifications] == ["e2"]
 
 
+@pytest.mark.deep
 def test_listening_goes_on_after_the_service_was_killed(tmp_path):
     with Running(tmp_path / "data") as running, td.connect(running.url) as service:
         deals = service.make("deals", SCHEMA)

@@ -37,7 +37,7 @@ def until_refused(topic: td.Topic, more: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("keyed", [False, pytest.param(True, marks=pytest.mark.deep)])
 def test_what_cannot_be_had_is_refused_and_nothing_is_registered(keyed):
     topic = td.Topic("t", SCHEMA, key="id" if keyed else None)
     topic.subscribe("calm", "price >= 0", time=0)

@@ -111,7 +111,7 @@ class MessagesMachine(RuleBasedStateMachine):
                 assert {w: followers.top(w) for w in followers.row} == {w: self.oracle.top(w) for w in self.oracle.watchers}
 
 
-TestMessages = MessagesMachine.TestCase
+TestMessages = pytest.mark.deep(MessagesMachine.TestCase)
 
 
 def test_a_table_says_its_version_and_another_is_refused():

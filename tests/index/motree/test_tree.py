@@ -240,7 +240,7 @@ class LiveEvents(Base):
         assert sorted(zip(rows.tolist(), names.tolist(), strict=True)) == sorted(wanted)
 
 
-TestSubscriptions = Subscriptions.TestCase
+TestSubscriptions = pytest.mark.deep(Subscriptions.TestCase)
 TestLiveEvents = LiveEvents.TestCase
 TestSubscriptions.settings = TestLiveEvents.settings = settings(max_examples=50, stateful_step_count=12, deadline=None)
 

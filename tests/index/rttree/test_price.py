@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.index.rttree.test_tree import clause_columns, event_columns
 from tidings.index.rttree.body import level_sizes
@@ -10,6 +11,7 @@ from tidings.index.rttree.price import POSTING, price, touched_share
 from tidings.index.rttree.tree import RtTree
 
 
+@pytest.mark.deep
 def test_the_price_is_about_the_postings_that_are_read():
     rng = np.random.default_rng(4)
     count, side, vocabulary, has = 20_000, 0.05, 400, 12

@@ -156,7 +156,7 @@ class Trees(RuleBasedStateMachine):
 
 
 Trees.TestCase.settings = settings(max_examples=40, stateful_step_count=10, deadline=None)
-TestTrees = Trees.TestCase
+TestTrees = pytest.mark.deep(Trees.TestCase)
 
 
 @pytest.mark.soak

@@ -181,6 +181,7 @@ def run_machine(name, examples, steps):
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("make", [IRTree, ScoredSegments])
 def test_refuses_what_it_cannot_hold(make):
     index = make()
@@ -228,6 +229,7 @@ def test_scores_that_depend_on_the_event(seed, n, terms, a, b, k):
     assert found.tolist() == [score[number] for number in expected]
 
 
+@pytest.mark.deep
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 64, 65, 4096, 4097, 9000]), ks)
 def test_static_trees_of_several_levels(seed, n, k):

@@ -17,7 +17,7 @@ from tidings.boards.paint.zones import Zones
 from tidings.serve.gateway import records
 from tidings.serve.gateway.handing import assigned, zone_of_id
 from tidings.serve.gateway.layout import Plan
-from tidings.serve.gateway.records import Watcher, zoned
+from tidings.serve.gateway.records import Origin, Watcher, zoned
 from tidings.serve.gateway.sketch import boxes_from, boxes_json
 from tidings.serve.gateway.zone import LAST, number_of
 
@@ -35,7 +35,7 @@ def test_plans_watchers_and_sketches_come_back():
     assert (split.partitions, split.epoch, split.since, len(split.zones[1])) == (5, 4, 18, 4)
     for watcher in (
         Watcher("ann", "f", -math.inf, 3.5, 2, 9),
-        Watcher("bob", "f", 0.0, math.inf, 1, 0, False, "o", "http://x/", "whsec_", {"a": "b"}, True),
+        Watcher("bob", "f", 0.0, math.inf, 1, 0, False, "o", "http://x/", "whsec_", {"a": "b"}, Origin(1, 2, 3, 4, 5)),
     ):
         assert Watcher.from_json(watcher.to_json()) == watcher
     boxes = np.array([[[-math.inf, 1.0], [2.0, math.inf]], [[0.0, 0.0], [0.5, 0.5]]])

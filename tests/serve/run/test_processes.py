@@ -51,6 +51,7 @@ def test_metrics(client):
     assert 'tidings_requests_total{route="/topics/{topic}/events",status="200"} 1.0' in text
 
 
+@pytest.mark.deep
 def test_readers_answer_follow_and_hear(tmp_path):
     with Running(tmp_path / "data", "--readers", "2") as service:
         client = service.client

@@ -50,7 +50,7 @@ class Broker:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(120)
 
 
 @contextmanager

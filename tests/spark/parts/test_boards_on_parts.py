@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import tidings as td
 from tests.spark.samples import SPARK, START, drain
@@ -12,7 +13,7 @@ from tidings.durable.snapshots import snapshots_at
 from tidings.spark import board, build
 from tidings.spark.transforms.follow_lake import LakeFollower, RefusedChanges
 
-pytestmark = SPARK
+pytestmark = [*SPARK, pytest.mark.deep]
 
 
 def test_boards_on_parts(spark, tmp_path):

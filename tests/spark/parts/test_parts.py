@@ -79,7 +79,13 @@ def answers():
 
 
 @pytest.mark.parametrize(
-    ("by", "held"), [("place", "in place"), ("place", "fanned out"), ("price", "in place"), ("hash", "fanned out")]
+    ("by", "held"),
+    [
+        ("place", "in place"),
+        ("hash", "fanned out"),
+        pytest.param("place", "fanned out", marks=pytest.mark.deep),
+        pytest.param("price", "in place", marks=pytest.mark.deep),
+    ],
 )
 def test_parts_answer_as_one_topic(spark, tmp_path, monkeypatch, answers, by, held):
     monkeypatch.setattr(match_parts, "IN_PLACE", 0.5 if held == "in place" else 0.0)

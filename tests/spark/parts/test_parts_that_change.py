@@ -44,7 +44,7 @@ def turns() -> list[pa.Table]:
     ]
 
 
-@pytest.mark.parametrize("by", ["place", "hash", None])
+@pytest.mark.parametrize("by", ["place", pytest.param("hash", marks=pytest.mark.deep), None])
 def test_changes_reach_the_parts(spark, tmp_path, by):
     place = f"file://{tmp_path}/lake" if by is None else tmp_path / "parts"
     build(spark.createDataFrame(table()).repartition(2), place, "offers", SCHEMA, time=START, part_by=by, parts=4)
@@ -67,6 +67,7 @@ def test_changes_reach_the_parts(spark, tmp_path, by):
         assert rows_of(pulled.match_batch(events())) == rows_of(match(frame, place))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("by", ["place", "price"])
 def test_a_part_that_has_grown_is_split(spark, tmp_path, monkeypatch, by):
     """Again and again, while changes come; and the pieces are what a build of all would answer."""

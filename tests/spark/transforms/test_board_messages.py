@@ -11,7 +11,7 @@ from tidings.boards.messages.table import MESSAGE
 from tidings.errors import SchemaError
 from tidings.spark import board
 
-pytestmark = SPARK
+pytestmark = [*SPARK, pytest.mark.deep]
 FAMILIES = ["size:-rent:3", "size:rent + size:2"]
 
 
