@@ -102,6 +102,18 @@ def categories(n: int, events: int) -> Workload:
     return Workload("categories", schema, pa.table(columns), pa.table(table))
 
 
+def rooms(n: int, events: int, hearers: int) -> Workload:
+    """Row r hears of the room r // hearers, and of nothing else."""
+    schema = td.Schema({"room": td.Category()})
+    names_of = pa.array([f"r{i}" for i in range(-(-n // hearers))])
+    wanted = names_of.take(pa.array(np.arange(n) // hearers))
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(n + 1, dtype=np.int32)), wanted)
+    spoken = names_of.take(pa.array(np.random.default_rng(9).integers(0, n // hearers, events)))
+    return Workload(
+        "rooms", schema, pa.table({"id": names("s", n), "room.in": lists}), pa.table({"id": names("e", events), "room": spoken})
+    )
+
+
 def mixed(n: int, events: int) -> Workload:
     rng = np.random.default_rng(7)
     schema = td.Schema(

@@ -14,7 +14,7 @@ from benchmarks.peers.golang import Quamina
 from benchmarks.peers.jvm import event_ruler, lucene_monitor
 from benchmarks.peers.libraries import DuckDB, Scan, STRtree
 from benchmarks.peers.peer import Peer, Task, Unavailable, difference, tidings_side, told
-from benchmarks.peers.servers import PostgreSQL, Tile38
+from benchmarks.peers.servers import PostgreSQL, Redis, Tile38
 from benchmarks.peers.spark_joins import OnSpark, range_join, sedona_join, top_n
 from experiments.report import markdown, provenance
 
@@ -48,6 +48,11 @@ def fences(n: int) -> Task:
     return Task("fences, told", workloads.scored_boxes(n, EVENTS, (39 / n) ** 0.5), publishing=True)
 
 
+def rooms(n: int) -> Task:
+    """As many hearers of each name: for who sends to names alone."""
+    return Task("rooms of 40, told", workloads.rooms(n, EVENTS, 40), publishing=True, few=EVENTS)
+
+
 def categories(n: int) -> Task:
     return Task("three categories", workloads.categories(n, EVENTS))
 
@@ -61,6 +66,7 @@ RACES: tuple[tuple[Callable[[], Peer], Callable[[int], Task], tuple[int, ...]], 
     (PostgreSQL, boxes_top10(3_200), (100_000,)),
     (PostgreSQL, words_box, (100_000, 1_000_000)),
     (Tile38, fences, (1_000, 100_000)),
+    (Redis, rooms, (1_000, 100_000)),
     (lucene_monitor, words_box, (1_000, 100_000, 1_000_000)),
     (event_ruler, words_box, (1_000, 100_000)),
     (Quamina, categories, (1_000, 100_000)),

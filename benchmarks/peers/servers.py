@@ -117,6 +117,41 @@ class Tile38:
             return Measured([sorted(rows) for rows in answers], batch, single)
 
 
+class Redis:
+    """Fan-out alone, since channels are names: a connection for each hearer of a room, and a message for everyone who hears it."""
+
+    name = "Redis"
+
+    def __init__(self) -> None:
+        self.version = ""
+
+    def measure(self, task: Task) -> Measured:
+        rooms = task.workload.subscriptions["room.in"].combine_chunks().flatten().to_pylist()
+        hearers = rooms.count(rooms[0])
+        with redis() as (port, pid):
+            sender, ears = Connection(port), [Connection(port) for _ in range(hearers)]
+            self.version = next(line for line in sender.ask("INFO", "server").splitlines() if "redis_version" in line).split(":")[1]
+            for place, ear in enumerate(ears):
+                ear.ask_all([("SUBSCRIBE", room) for room in rooms[place::hearers]])
+            events = task.events()
+            answers: Answers = []
+
+            def published(together: int) -> None:
+                """Say the events, some together, and hear all that is told of them."""
+                messages = [("PUBLISH", event["room"], event["id"]) for event in events]
+                for first in range(0, len(messages), together):
+                    counts = sender.ask_all(messages[first : first + together])
+                    heard = [[ear.heard() for _ in counts] for ear in ears]
+                    answers.extend(
+                        sorted(place + hearers * int(said[number][1][1:]) for place, said in enumerate(heard))
+                        for number in range(len(counts))
+                    )
+
+            batch = spent(pid, lambda: published(len(events))) / len(events)
+            single = spent(pid, lambda: published(1)) / len(events)
+            return Measured(answers[: len(events)], batch, single)
+
+
 class Connection:
     """A connection that speaks RESP."""
 
@@ -171,6 +206,16 @@ def postgres(folder: Path) -> Iterator[str]:
 def tile38(program: Path, folder: Path) -> Iterator[tuple[int, int]]:
     port = free_port()
     command = [str(program), "-p", str(port), "-h", "127.0.0.1", "-d", str(folder), "-q"]
+    with running(command, lambda: Connection(port).ask("PING"), OSError) as pid:
+        yield port, pid
+
+
+@contextmanager
+def redis() -> Iterator[tuple[int, int]]:
+    program, port = shutil.which("redis-server"), free_port()
+    if program is None:
+        raise Unavailable("Redis is not installed (Debian: apt-get install redis-server)")
+    command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
     with running(command, lambda: Connection(port).ask("PING"), OSError) as pid:
         yield port, pid
 
