@@ -1,7 +1,8 @@
 """How place blocks lay clauses out: their order, the cut into blocks of 64, and the lanes, one byte for each end of a predicate.
 
 Clauses are ordered by (tier, size of the box, Hilbert code of its centre); a run of one tier and size that fills half a block gets
-blocks of its own. A block's *entries* are x and y of its boxes and the dimensions that at least one in 32 of its clauses tests, the
+blocks of its own, and within a block the best score comes first: the k best are full sooner, and fewer are put into their midst.
+A block's *entries* are x and y of its boxes and the dimensions that at least one in 32 of its clauses tests, the
 most telling first. An entry is two lanes of 64 bytes: the first cell and the last that each clause lets pass.
 
 Cells of a dimension are 1 ... 127, at even shares of the clauses' ends (`cell_edges`), 0 being that the event lacks it. Along x and
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings._jit import inlined, kernel
-from tidings.index.blocks.layout import cell_edges, cut, run_of, sample_ends, size_levels, tiers, usual_extent
+from tidings.index.blocks.layout import by_rank_within, cell_edges, cut, run_of, sample_ends, size_levels, tiers, usual_extent
 from tidings.index.packed.hilbert import hilbert_codes
 from tidings.index.packed.packing import as_clauses, readonly
 from tidings.index.packed.record import Clauses
@@ -53,11 +54,12 @@ class Lanes(NamedTuple):
 
 def lay_lanes(clauses: ClauseColumns, score: Float64 | None) -> tuple[Lanes, Int64]:
     """The lanes of clauses that all have a finite box, and the clause of each slot."""
-    tier, _ = tiers(len(clauses), score)
+    tier, rank = tiers(len(clauses), score)
     extent = usual_extent(clauses.box)
     run = run_of(tier, np.zeros(len(clauses), np.int16), size_levels(clauses.box))
     order = np.lexsort((hilbert_codes(clauses.box, extent), run))
     start = cut(run[order], LANES)
+    order = by_rank_within(order, start, rank)
     bound, scale = block_extents(clauses.box[order], start)
     edges, cell_count = cell_edges(sample_ends(clauses)[:-2], LAST)
     edges = np.hstack([edges, np.full((len(edges), 1), np.inf, np.float32)])

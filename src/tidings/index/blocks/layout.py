@@ -64,8 +64,7 @@ def lay_out(clauses: ClauseColumns, score: Float64 | None) -> Layout:
     run = run_of(tier, keys.dim, level)
     order = np.lexsort((position, run))
     block_start = cut(run[order])
-    if score is not None:
-        order = _by_rank_within(order, block_start, rank)
+    order = by_rank_within(order, block_start, rank)
     edges, cell_count = cell_edges(ends)
     block_tier = tier[order[block_start[:-1]]].astype(np.int32)
     return Layout(order, block_start, block_tier, keys, edges, cell_count)
@@ -134,10 +133,12 @@ def cut(run: Int64, block: int = BLOCK) -> Int32:
     return np.append(starts, len(run)).astype(np.int32)
 
 
-def _by_rank_within(order: Int64, block_start: Int32, rank: Int64) -> Int64:
+def by_rank_within(order: Int64, block_start: Int32, rank: Int64) -> Int64:
     """Best score first inside every block."""
+    if not rank.any():
+        return order
     block = np.repeat(np.arange(len(block_start) - 1), np.diff(block_start))
-    return order[np.lexsort((rank[order], block))]
+    return order[np.argsort(block * len(order) + rank[order])]
 
 
 def sample_ends(clauses: ClauseColumns) -> list[Float64]:

@@ -26,6 +26,17 @@ def reach_blocks(lanes: Lanes, events: Events, event: int) -> Int32:
     return reached[: reach(lanes, 0, lanes.best.size, box, 0, reached)]
 
 
+@kernel
+def count_reached(lanes: Lanes, events: Events, probed: int) -> int:
+    """How many blocks the first `probed` events touch, in all."""
+    count, box, reached = 0, np.empty((1, 4), np.float32), np.empty(lanes.best.size + 1, np.int32)
+    for event in range(probed):
+        for side in range(4):
+            box[0, side] = np.float32(events.box[event, side])
+        count += reach(lanes, 0, lanes.best.size, box, 0, reached)
+    return count
+
+
 @inlined
 def offer_left(
     packed: Packed,

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from tidings.compiling.pinned import Pinned
 from tidings.index.blocks.lanes import NOTHING, Lanes, lay_lanes
 from tidings.index.blocks.place_match import Placed, ask_all, binned, grid_of, match_each, match_event, match_points, sized_rows
-from tidings.index.blocks.place_topk import reach_blocks, topk_event, topk_events
+from tidings.index.blocks.place_topk import count_reached, reach_blocks, topk_event, topk_events
 from tidings.index.packed.clauses import PackedClauses, deaths_of, joined, packed_in_order, packed_part
 from tidings.index.packed.groups import named, taken
 from tidings.index.packed.packing import as_events, readonly
@@ -144,8 +144,7 @@ class PlaceBlocks(PackedClauses):
 
     def blocks_reached(self, events: Events, probed: int) -> float:
         """As dear as so many blocks of bitmaps."""
-        touched = sum(len(reach_blocks(self.lanes, events, row)) for row in range(probed))
-        return PRICE * touched / probed if probed else 0.0
+        return PRICE * count_reached(self.lanes, events, probed) / probed if probed else 0.0
 
     @property
     def stats(self) -> Stats:
