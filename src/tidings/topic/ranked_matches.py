@@ -51,6 +51,8 @@ def parted(hits: Hits) -> tuple[list[Found], list[Found]]:
         listed = found.source.ranked(found.ordinal) if len(found.ordinal) else None
         if listed is None or not listed.any():
             plain.append(found)
+        elif listed.all():
+            ranked.append(found)
         else:
             ranked.append(found.where(listed))
             plain.append(found.where(~listed))

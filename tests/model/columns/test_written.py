@@ -9,8 +9,8 @@ import pytest
 
 import tidings as td
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import arrow_schema, batch_of, events_from_arrow, events_to_arrow
-from tidings.model.columns.written import written
+from tidings.model.columns.tables import batch_of, events_from_arrow, events_to_arrow
+from tidings.model.columns.written import Writer
 from tidings.model.door.event import read_event
 
 SCHEMA = td.Schema(
@@ -56,6 +56,6 @@ def test_some_rows_are_written_as_objects_are(seed, names):
         assert batch.read is not None
         parts.append((batch.read, rows))
         expected += [events[row] for row in rows.tolist()]
-    found = written(SCHEMA, arrow_schema(SCHEMA), parts)
+    found = Writer(SCHEMA)(parts)
     found.validate(full=True)
     assert found.equals(events_to_arrow(SCHEMA, sorted(expected, key=lambda event: event.id)))

@@ -15,10 +15,12 @@ from tidings._jit import kernel
 from tidings.match.answers.results import Match
 from tidings.match.store.hits import NO_ROWS, Found, Hits
 from tidings.match.store.sorted_ids import buffers, compare
+from tidings.model.columns.short_arrays import fixed_array, same_text
 
 ROW = "row"
-_STRING = pa.string()
-MATCHES = pa.schema([("event", _STRING), ("subscription", _STRING), ("score", pa.float64())])
+_STRING, _SCORE = pa.string(), pa.float64()
+MATCHES = pa.schema([("event", _STRING), ("subscription", _STRING), ("score", _SCORE)])
+_NO_MATCHES = MATCHES.empty_table()
 _match = partial(tuple.__new__, Match)
 """From a row of its fields, at a third of the price of calling the class."""
 
@@ -45,19 +47,18 @@ def ordered(matches: list[Match], k: int | None) -> list[Match]:
 def match_rows(matches: Sequence[Match]) -> pa.Table:
     """Matches as `match_batch` gives them."""
     event, subscription, score = zip(*matches, strict=True) if matches else ((), (), ())
-    return _columns(list(event), list(subscription), np.array(score, np.float64))
+    columns = [pa.array(event, _STRING), pa.array(subscription, _STRING), fixed_array(np.array(score, np.float64), _SCORE)]
+    return pa.Table.from_arrays(columns, schema=MATCHES)
 
 
 def single_table(id: str, hits: Hits, k: int | None) -> pa.Table:
     """The matches of one event as `match_batch` gives them: in order as they were found, if one place has them all."""
+    if not hits:
+        return _NO_MATCHES
     if len(hits) != 1 or (k is not None and not hits[0].best):
         return match_rows(match_list(id, hits, k))
-    names = hits[0].source.names(hits[0].ordinal)
-    return _columns([id] * len(names), names, hits[0].score)
-
-
-def _columns(event: list[str], subscription: list[str], score: NDArray[np.float64]) -> pa.Table:
-    columns = [pa.array(event, _STRING), pa.array(subscription, _STRING), pa.array(score)]
+    (found,) = hits
+    columns = [same_text(id, len(found.score)), found.source.ids(found.ordinal), fixed_array(found.score, _SCORE)]
     return pa.Table.from_arrays(columns, schema=MATCHES)
 
 

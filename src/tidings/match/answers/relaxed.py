@@ -27,8 +27,8 @@ from tidings.match.answers.ordering import ROW, best, match_list, ordered, table
 from tidings.match.answers.results import Match
 from tidings.match.store.hits import NO_ROWS, Found, Hits
 from tidings.match.store.live_segment import LiveSegment
+from tidings.match.store.ranking_columns import column_of
 from tidings.match.store.reader import Reader
-from tidings.match.store.segment import column_of
 from tidings.match.store.subscription_rows import WEIGHT
 from tidings.model.columns.arrays import EventColumns, dimensions
 from tidings.model.columns.gather import gather_clauses

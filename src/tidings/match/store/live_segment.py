@@ -145,7 +145,7 @@ class LiveSegment:
         if self.segment.by is None:
             return None
         code, texts = self.segment.by
-        return code[ordinal], lambda number: str(texts[number])
+        return code[ordinal], texts.__getitem__
 
     def subscription(self, ordinal: int) -> Subscription:
         return self.segment.subscription(self.vocabularies, ordinal)

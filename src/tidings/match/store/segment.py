@@ -37,9 +37,10 @@ from tidings.index.packed.record import Events, Ranking
 from tidings.match.store.array_files import read_arrays, write_arrays
 from tidings.match.store.distinct_pairs import distinct
 from tidings.match.store.event_statistics import Statistics
-from tidings.match.store.hits import LONG_AGO, NEVER, NO_ROWS, NO_TEXT, Failures, Pairs, Terms, ValuesOf
+from tidings.match.store.hits import NEVER, NO_ROWS, NO_TEXT, Failures, Pairs, Terms, ValuesOf
 from tidings.match.store.planner import NEAR, Homes, build_homes, mapped_homes
 from tidings.match.store.point_residues import judge_points
+from tidings.match.store.ranking_columns import TermColumns, column_of
 from tidings.match.store.sorted_ids import Names
 from tidings.match.store.subscription_rows import Rows, fields_at
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies
@@ -49,7 +50,7 @@ from tidings.model.filter.clause import Residue, Values
 from tidings.model.filter.compile import compile_residue
 from tidings.model.filter.linear import Linear, parse_linear
 from tidings.model.values.schema import Schema
-from tidings.model.values.window import CALENDAR, parse_window
+from tidings.model.values.window import CALENDAR
 from tidings.rank.nearness import point_of
 
 
@@ -148,26 +149,20 @@ class Segment:
         return np.logical_or.reduce(given) if given else None
 
     @cached_property
-    def by(self) -> tuple[NDArray[np.int32], pa.StringArray] | None:
+    def by(self) -> tuple[NDArray[np.int32], list[str]] | None:
         """The number of each subscription's relevance, NO_TEXT for none, and the texts; None when nobody has one."""
         if "by" not in self.table.column_names:
             return None
         coded = self.table["by"].combine_chunks().dictionary_encode()
-        return coded.indices.fill_null(NO_TEXT).to_numpy(), coded.dictionary
+        return coded.indices.fill_null(NO_TEXT).to_numpy(), coded.dictionary.to_pylist()
 
     def terms(self, ordinal: NDArray[np.integer]) -> list[Terms]:
-        """What makes the lists of these; each distinct window is read once."""
-        names = [name for name in Terms._fields if name in self.table.column_names]
-        columns = dict(zip(names, self.table.select(names).take(pa.array(ordinal)).columns, strict=True))
-        k, window, since, *rest = (
-            columns[name].to_pylist() if name in columns else [None] * len(ordinal) for name in Terms._fields
-        )
-        read = {text: None if text is None else parse_window(text) for text in set(window)}
-        starts = [LONG_AGO if instant is None else instant for instant in since]
-        if "digest" in self.table.column_names:
-            digest = self.table["digest"].take(pa.array(ordinal)).to_pylist()
-            k = [None if text is not None else own for own, text in zip(k, digest, strict=True)]
-        return list(map(Terms, k, [read[text] for text in window], starts, *rest))
+        """What makes the lists of these."""
+        return self._terms.at(ordinal)
+
+    @cached_property
+    def _terms(self) -> TermColumns:
+        return TermColumns(self.table)
 
     @property
     def unconditional(self) -> bool:
@@ -384,11 +379,3 @@ def near_rows(table: pa.Table, clauses: ClauseColumns) -> NDArray[np.bool_]:
     named = zip(*(table[name].take(pa.array(rows)).to_pylist() for name in ("by", "window")), ks, strict=True)
     near[rows] = [window not in CALENDAR and point_of(by, k) is not None for by, window, k in named]
     return near
-
-
-def column_of(table: pa.Table, name: str, default: Any) -> NDArray[Any]:
-    """A ranking column as an array, `default` where it is null or not there at all."""
-    if name not in table.column_names:
-        return np.full(len(table), default)
-    filled: NDArray[Any] = table[name].combine_chunks().fill_null(default).to_numpy(zero_copy_only=False)
-    return filled

@@ -124,14 +124,16 @@ def encode_clauses(schema: Schema, vocabularies: Vocabularies, clauses: Sequence
     if kinds:
         pred_kind[[*kinds]] = [*kinds.values()]
     ends = _flat(spans, 2)
-    order = _order(pred_start, pred_dim, pred_kind, ends)
+    if len(names) > 1:
+        order = _order(pred_start, pred_dim, pred_kind, ends)
+        pred_dim, pred_kind, ends = pred_dim[order], pred_kind[order], ends[order]
     return ClauseColumns(
         owner=np.asarray(owner, np.int32),
         pred_start=pred_start,
-        pred_dim=pred_dim[order],
-        pred_kind=pred_kind[order],
-        pred_lo=ends[order, 0],
-        pred_hi=ends[order, 1],
+        pred_dim=pred_dim,
+        pred_kind=pred_kind,
+        pred_lo=ends[:, 0].copy(),
+        pred_hi=ends[:, 1].copy(),
         pool=np.array(pool, np.int32),
         box=_flat([NO_BOX if clause.box is None else clause.box for clause in clauses], 4),
         word_start=np.array(words, np.int64),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,41 +11,70 @@ from numpy.typing import NDArray
 
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.event_columns import ReadEvents
-from tidings.model.columns.tables import column_of
-from tidings.model.values.schema import Bool, Category, Number, Place, Schema, Words
+from tidings.model.columns.short_arrays import fixed_array
+from tidings.model.columns.tables import arrow_schema, column_of
+from tidings.model.values.schema import Attribute, Bool, Category, Number, Place, Schema, Words
 
+_ROW, _CORNER = pa.int64(), pa.float64()
 Part = tuple[ReadEvents, NDArray[np.int64]]
 
 
-def written(schema: Schema, form: pa.Schema, parts: Sequence[Part]) -> pa.Table:
-    """These rows by id, of columns that are `complete`; as `events_to_arrow` of the events. `form` is their `arrow_schema`."""
-    ids = [id for read, rows in parts for id in read.ids.take(pa.array(rows)).to_pylist()]
-    order = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
-    kinds = dict(zip(form.names, form.types, strict=True))
-    columns = {"id": pa.array([ids[row] for row in order.tolist()], pa.string())}
-    for name in schema:
-        columns[name] = _attribute(schema, name, kinds[name], parts, order)
-    for name in ("time", "expires"):
-        instants = _laid([getattr(read, name)[rows] for read, rows in parts])[order]
-        columns[name] = _or_null(instants, instants == NONE, kinds[name])
-    return pa.Table.from_arrays([columns[name] for name in kinds], schema=form)
+class Writer:
+    """Writes events of one schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema, self._form = schema, arrow_schema(schema)
+        kinds = dict(zip(self._form.names, self._form.types, strict=True))
+        self._attributes = [(name, attribute, kinds[name]) for name, attribute in schema.items()]
+        self._instants = [(name, kinds[name]) for name in ("time", "expires")]
+
+    def __call__(self, parts: Sequence[Part]) -> pa.Table:
+        """These rows by id, of columns that are `complete`; as `events_to_arrow` of the events."""
+        taken = [read.ids.take(fixed_array(rows, _ROW)) for read, rows in parts]
+        ids = taken[0] if len(taken) == 1 else pa.concat_arrays(taken)
+        names, order = ids.to_pylist(), None
+        if sorted(names) != names:
+            order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+            ids = ids.take(fixed_array(order, _ROW))
+        laid = _Laid(self._schema, parts, order)
+        columns = [ids]
+        columns += [laid.attribute(name, attribute, kind) for name, attribute, kind in self._attributes]
+        columns += [laid.instants(name, kind) for name, kind in self._instants]
+        return pa.Table.from_arrays(columns, schema=self._form)
 
 
-def _attribute(schema: Schema, name: str, kind: pa.DataType, parts: Sequence[Part], order: NDArray[np.int64]) -> pa.Array:
-    attribute = schema[name]
-    if isinstance(attribute, Number):
-        missing = (np.full(len(rows), np.nan) if name not in read.numbers else read.numbers[name][rows] for read, rows in parts)
-        value = _laid(list(missing))[order]
-        return _or_null(value, np.isnan(value), kind)
-    if isinstance(attribute, Place) and name == schema.place and all(read.place is not None for read, _ in parts):
-        places = [read.place for read, _ in parts if read.place is not None]
-        rows = [rows for _, rows in parts]
-        there = _laid([present[some] for (present, _), some in zip(places, rows, strict=True)])[order]
-        box = _laid([boxes[some] for (_, boxes), some in zip(places, rows, strict=True)])[order]
-        corners = [pa.array(box[:, side]) for side in range(4)]
-        return pa.StructArray.from_arrays(corners, fields=list(kind), mask=None if there.all() else pa.array(~there))
-    values = [value for read, rows in parts for value in _values(schema, read, name, rows)]
-    return column_of([values[row] for row in order.tolist()], kind)
+class _Laid(NamedTuple):
+    """The rows of the parts end to end and then, unless they stand so, in `order`."""
+
+    schema: Schema
+    parts: Sequence[Part]
+    order: NDArray[np.int64] | None
+
+    def column(self, taken: list[NDArray[Any]]) -> NDArray[Any]:
+        laid = taken[0] if len(taken) == 1 else np.concatenate(taken)
+        return laid if self.order is None else laid[self.order]
+
+    def instants(self, name: str, kind: pa.DataType) -> pa.Array:
+        instants = self.column([getattr(read, name)[rows] for read, rows in self.parts])
+        return _or_null(instants, instants == NONE, kind)
+
+    def attribute(self, name: str, attribute: Attribute, kind: pa.DataType) -> pa.Array:
+        parts = self.parts
+        if isinstance(attribute, Number):
+            given = [read.numbers[name][rows] if name in read.numbers else _none(rows) for read, rows in parts]
+            value = self.column(given)
+            return _or_null(value, np.isnan(value), kind)
+        if isinstance(attribute, Place) and name == self.schema.place and all(read.place is not None for read, _ in parts):
+            return self.boxes(kind)
+        values = [value for read, rows in parts for value in _values(self.schema, read, name, rows)]
+        return column_of(values if self.order is None else [values[row] for row in self.order.tolist()], kind)
+
+    def boxes(self, kind: pa.DataType) -> pa.Array:
+        places = [(read.place, rows) for read, rows in self.parts if read.place is not None]
+        there = self.column([present[rows] for (present, _), rows in places])
+        sides = self.column([box[rows] for (_, box), rows in places]).T.copy()
+        mask = None if np.count_nonzero(there) == len(there) else pa.py_buffer(np.packbits(there, bitorder="little"))
+        return pa.Array.from_buffers(kind, len(there), [mask], children=[fixed_array(side, _CORNER) for side in sides])
 
 
 def _values(schema: Schema, read: ReadEvents, name: str, rows: NDArray[np.int64]) -> list[Any]:
@@ -62,11 +91,12 @@ def _values(schema: Schema, read: ReadEvents, name: str, rows: NDArray[np.int64]
     return [None] * len(rows)
 
 
-def _laid(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
 def _or_null(values: NDArray[Any], missing: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    if not missing.any():
-        return pa.array(values, kind)
-    return pa.nulls(len(values), kind) if missing.all() else pa.array(values, kind, mask=missing)
+    gaps = np.count_nonzero(missing)
+    if not gaps:
+        return fixed_array(values, kind)
+    return pa.nulls(len(values), kind) if gaps == len(values) else fixed_array(values, kind, missing)
+
+
+def _none(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.full(len(rows), np.nan)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.errors import SubscriptionError
-from tidings.match.store.segment import column_of
+from tidings.match.store.ranking_columns import column_of
 from tidings.match.store.subscription_rows import Rows
 from tidings.model.columns.arrays import RANGE, ClauseColumns, EventColumns
 from tidings.model.values.schema import Number, Place, Schema, Time

@@ -30,8 +30,8 @@ from tidings.index.motree.partition import value_cell_counts
 from tidings.match.store.hits import LONG_AGO, NEVER
 from tidings.model.columns.arrays import ClauseColumns, Vocabularies, encode_clauses
 from tidings.model.columns.arrow_numbers import NONE
-from tidings.model.columns.tables import EventBatch, arrow_schema, events_to_arrow
-from tidings.model.columns.written import written
+from tidings.model.columns.tables import EventBatch, events_to_arrow
+from tidings.model.columns.written import Writer
 from tidings.model.door.event import Event
 from tidings.model.filter.clause import Clause
 from tidings.model.values.schema import Schema
@@ -53,7 +53,7 @@ _NO_ROWS = np.empty(0, np.int64)
 
 class LiveEvents:
     def __init__(self, schema: Schema) -> None:
-        self._schema, self._form = schema, arrow_schema(schema)
+        self._schema, self._write = schema, Writer(schema)
         self._number: dict[str, int] = {}
         self._chunks: list[Chunk] = []
         self._firsts: list[int] = []
@@ -275,7 +275,7 @@ class LiveEvents:
                 parts.append((read, rows[(read.expires[rows] == NONE) | (read.expires[rows] > time)]))
             else:
                 if parts:
-                    return written(self._schema, self._form, parts)
+                    return self._write(parts)
         return events_to_arrow(self._schema, self.search(clauses, time))
 
     def _events(self, names: NDArray[np.int32]) -> Iterator[Event]:
