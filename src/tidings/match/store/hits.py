@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidings._jit import kernel
 from tidings.index.packed.sentinels import NEVER as NEVER
 from tidings.model.door.subscription import Subscription
 from tidings.model.filter.clause import Values
@@ -133,3 +134,35 @@ def scored(source: Source, pairs: Pairs, values: ValuesOf, failures: Failures, b
         return found
     failures.update(source.names(found.ordinal[~finite]))
     return found.where(finite)
+
+
+def distinct(event: NDArray[np.int32], owner: NDArray[np.int32]) -> Pairs:
+    """Pairs in order, each once: a subscription of several clauses may have matched by more than one."""
+    if (event[1:] >= event[:-1]).all():
+        kept = distinct_runs(event, owner)
+        return event[:kept], owner[:kept]
+    key = event.astype(np.int64) << 32
+    key |= owner
+    key.sort()
+    if not (key[1:] > key[:-1]).all():
+        key = key[np.concatenate(([True], key[1:] > key[:-1]))]
+    return (key >> 32).astype(np.int32), key.astype(np.int32)
+
+
+@kernel
+def distinct_runs(event: NDArray[np.int32], owner: NDArray[np.int32]) -> int:
+    """Sort the owners of each run of equal events, in place, and drop those that repeat; how many pairs are left."""
+    kept = first = 0
+    while first < event.size:
+        end = first + 1
+        while end < event.size and event[end] == event[first]:
+            end += 1
+        if end - first > 1:
+            owner[first:end].sort()
+        here = event[first]
+        for i in range(first, end):
+            if i == first or owner[i] != owner[i - 1]:
+                event[kept], owner[kept] = here, owner[i]
+                kept += 1
+        first = end
+    return kept

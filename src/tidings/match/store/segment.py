@@ -35,9 +35,8 @@ from tidings.index.packed.packing import readonly
 from tidings.index.packed.protocol import Home
 from tidings.index.packed.record import Events, Ranking
 from tidings.match.store.array_files import read_arrays, write_arrays
-from tidings.match.store.distinct_pairs import distinct
 from tidings.match.store.event_statistics import Statistics
-from tidings.match.store.hits import NEVER, NO_ROWS, NO_TEXT, Failures, Pairs, Terms, ValuesOf
+from tidings.match.store.hits import NEVER, NO_ROWS, NO_TEXT, Failures, Pairs, Terms, ValuesOf, distinct
 from tidings.match.store.planner import NEAR, Homes, build_homes, mapped_homes
 from tidings.match.store.point_residues import judge_points
 from tidings.match.store.ranking_columns import TermColumns, column_of
