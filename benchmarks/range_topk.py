@@ -68,7 +68,7 @@ def main() -> None:
     batch = synthetic(WATCHERS, BATCH)
     online, _ = PaintSparse(batch.objects(), K, tree).update_many(*batch.updates)
     objects = batch.objects()
-    together = paint_batch(PaintSparse(objects, K, tree), objects.copy(), *coalesce(*batch.updates))
+    together = paint_batch(PaintSparse(objects, K, tree), *coalesce(*batch.updates))
     results["messages of a batch, online / batch"] = [len(online) / len(together)]
     for name, values in results.items():
         print(f"{name:40} best {max(values):>14,.1f}   of {len(values)}, worst {min(values):,.1f}")

@@ -28,7 +28,7 @@ def batches(report, watchers, events):
             painter = PaintSparse(objects, k, tree)
             updates = workload.updates if name == "Online" else coalesce(*workload.updates)
             if name == "Paint-Batch":
-                messages = paint_batch(painter, objects.copy(), *updates)
+                messages = paint_batch(painter, *updates)
             else:
                 messages, _ = painter.update_many(*updates)
             counts = len(messages), int(heard_by(tree.arrays, messages).sum()), objects.stats["min_y"]
@@ -181,6 +181,6 @@ def printed_against_built(rng, heights, k, watchers):
     objects = ObjectIndex(count)
     objects.insert_many(np.arange(count), np.arange(float(count)), np.array(heights, float))
     numbers = np.array(list(batch))
-    messages = paint_batch(PaintDense(objects, k), objects.copy(), numbers, numbers.astype(float), np.array(list(batch.values())))
+    messages = paint_batch(PaintDense(objects, k), numbers, numbers.astype(float), np.array(list(batch.values())))
     built = sum(len(hearers(message, watchers)) for message in messages)
     return wrong, sum(map(len, told)) > built

@@ -15,8 +15,8 @@ from tidings.boards.messages.family import Family, parse_family, read_family
 from tidings.boards.messages.followers import Followers
 from tidings.boards.messages.objects import FamilyObjects
 from tidings.boards.messages.painter import FamilyPainter
-from tidings.boards.messages.table import MESSAGE, packed, unpacked
-from tidings.errors import EventError, SchemaError, SubscriptionError
+from tidings.boards.messages.table import MESSAGE
+from tidings.errors import SchemaError, SubscriptionError
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
 from tidings.model.filter.operands import compile_number
@@ -53,7 +53,7 @@ class MessagesMachine(RuleBasedStateMachine):
         keys, x, y = self.painters["dense"].places(change)
         self.replica.apply(self.replica.moves(keys, x, y))
         told = self.oracle.publish_batch([(key, None if values is None else dict(values)) for key, values in change.items()])
-        self.behind.append({kind: unpacked(packed(table)) for kind, table in made.items()})
+        self.behind.append(made)
         self.state.append((self.sequence, told))
 
     @rule(change=changes)
@@ -114,7 +114,7 @@ class MessagesMachine(RuleBasedStateMachine):
 TestMessages = pytest.mark.deep(MessagesMachine.TestCase)
 
 
-def test_a_table_says_its_version_and_another_is_refused():
+def test_a_table_says_its_version():
     painter = FamilyPainter(SCHEMA, "flats", Family("price", "-stars", 2))
     table = painter.change({"a": {"price": 1.0, "stars": 2.0}}, 7, 6, 1_000_000)
     assert table.schema.equals(MESSAGE, check_metadata=True)
@@ -130,10 +130,6 @@ def test_a_table_says_its_version_and_another_is_refused():
         "y": 2.0,
     }
     assert row.items() <= table.to_pylist()[0].items()
-    assert unpacked(packed(table)).equals(table)
-    assert len(unpacked(packed(table[:0]))) == 0
-    with pytest.raises(EventError, match="version 2: version 1 is accepted"):
-        unpacked(packed(table), 2)
 
 
 def test_a_family_knows_its_watchers():

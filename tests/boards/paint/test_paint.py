@@ -110,7 +110,7 @@ class PaintMachine(RuleBasedStateMachine):
             if side.epsilon is not None:
                 continue
             self.objects.arrays = old.copy().arrays
-            messages = paint_batch(side.painter, old, *net)
+            messages = paint_batch(side.painter, *net)
             heard = [hearers(m, self.watchers) for m in messages]
             side.lists.apply(messages, side.index, self.objects.arrays.tie)
             self.agree(side)
@@ -213,7 +213,7 @@ def test_the_batch_of_the_header_that_the_printed_algorithm_gets_wrong():
     lists = WatchLists(2)
     lists.reset(0, 0.0, 3.0, [a, i], [4.0, 5.0])
     numbers = np.array([d, a, i])
-    messages = paint_batch(PaintDense(objects, 2), objects.copy(), numbers, numbers.astype(float), np.array([1.0, 30.0, 50.0]))
+    messages = paint_batch(PaintDense(objects, 2), numbers, numbers.astype(float), np.array([1.0, 30.0, 50.0]))
     lists.apply(messages, index, objects.arrays.tie)
     assert lists.top(0) == [(d, 1.0), (h, 7.0)]
 

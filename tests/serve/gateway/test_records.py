@@ -1,4 +1,4 @@
-"""What stands in Kafka's records comes back as it was, and a message goes to the zones that it meets and to no other."""
+"""What stands in Kafka's records comes back as it was."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ import struct
 import zlib
 
 import numpy as np
-import pytest
 
 import tidings as td
 from tidings.boards.messages.family import Family
-from tidings.boards.messages.painter import FamilyPainter
-from tidings.boards.messages.table import boxes_of, unpacked
 from tidings.boards.paint.zones import Zones
-from tidings.serve.gateway import records
 from tidings.serve.gateway.handing import assigned, zone_of_id
 from tidings.serve.gateway.layout import Plan
-from tidings.serve.gateway.records import Origin, Watcher, zoned
+from tidings.serve.gateway.records import Origin, Watcher
 from tidings.serve.gateway.sketch import boxes_from, boxes_json
 from tidings.serve.gateway.zone import LAST, number_of
 
@@ -51,24 +47,3 @@ def test_a_members_assignment_is_read():
         body += struct.pack(f"!h{len(name)}si{len(partitions)}i", len(name), name.encode(), len(partitions), *partitions)
     assert assigned(body + b"\0\0\0\0") == topics
     assert assigned(b"") == {}
-
-
-@pytest.mark.parametrize("rows", [4096, 3])
-def test_a_message_goes_to_the_zones_it_meets(monkeypatch, rows):
-    monkeypatch.setattr(records, "ROWS", rows)
-    draw, zones = np.random.default_rng(2), Zones.balanced(SAMPLE, 6)
-    painter = FamilyPainter(SCHEMA, "flats", FAMILY)
-    painter.change({f"f{i}": {"price": x, "stars": y} for i, (x, y) in enumerate(draw.random((40, 2)).tolist())}, 1, 0, 0)
-    for sequence in range(2, 20):
-        flat = {"price": draw.random(), "stars": draw.random()}
-        table = painter.change({f"f{draw.integers(40)}": flat}, sequence, sequence - 1, 0)
-        sent: dict[int, list] = {}
-        for zone, body, headers in zoned(table, zones, sequence):
-            sent.setdefault(zone, []).append((unpacked(body), dict(headers)))
-        met = zones.meeting_all(boxes_of(table))
-        assert set(sent) == set(np.flatnonzero(met.any(0)).tolist())
-        for zone, parts in sent.items():
-            got = [row for part, _ in parts for row in part.to_pylist()]
-            assert got == [row for row, meets in zip(table.to_pylist(), met[:, zone], strict=True) if meets]
-            assert [int(headers["left"]) for _, headers in parts] == list(reversed(range(len(parts))))
-            assert all(len(part) <= rows for part, _ in parts)

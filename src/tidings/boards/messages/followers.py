@@ -15,7 +15,7 @@ A row is a watcher, a number an object; both are used again. Cost: `watch_lists`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from tidings.boards.key_order import KeyOrder
 from tidings.boards.messages.objects import FamilyObjects, Floats
+from tidings.boards.messages.record import Said
 from tidings.boards.messages.table import rows_of
 from tidings.boards.paint.tiles import MOVED, MOVED_X, OBJECT, Messages, X
 from tidings.boards.paint.watch_lists import WatchLists
@@ -145,12 +146,19 @@ class Followers:
 
     def follow(self, table: pa.Table, sequence: int) -> list[Told]:
         """All messages of one sequence: what those who are told have to hear of it."""
+        return self._follow(lambda: self._numbered(table), sequence)
+
+    def hear(self, said: Said, sequence: int) -> list[Told]:
+        """The same of what records say."""
+        return self._follow(lambda: said.rows(self._numbers(said.object), self._numbers(said.moved)), sequence)
+
+    def _follow(self, numbered: Callable[[], Messages], sequence: int) -> list[Told]:
         if sequence <= self.sequence:
             return []
         self._enter(np.array([row for since, row in self._waiting if since < sequence], np.int64))
         self._waiting = [(since, row) for since, row in self._waiting if since >= sequence]
         self.sequence = sequence
-        rows = self._numbered(table)
+        rows = numbered()
         mentioned = self._take_places(rows)
         changes = self._lists.apply(rows, self._tree, self._keys.tie)
         touched = np.unique(changes[:, 0])
@@ -200,6 +208,9 @@ class Followers:
         if number >= len(self._x):
             self._x = np.concatenate([self._x, np.zeros(len(self._keys.tie) - len(self._x))])
         return number
+
+    def _numbers(self, keys: NDArray[np.object_]) -> NDArray[np.int64]:
+        return np.array([NONE if key is None else self._know(key) for key in keys], np.int64)
 
     def _numbered(self, table: pa.Table) -> Messages:
         told, moved = table["object"].combine_chunks(), table["moved"].combine_chunks()

@@ -12,7 +12,7 @@ from tidings._jit import kernel
 from tidings.boards.key_order import KeyOrder
 from tidings.index.points.object_arrays import ObjectArrays
 from tidings.index.points.object_questions import min_y
-from tidings.index.points.objects import ObjectIndex, delete_object, insert_object
+from tidings.index.points.objects import ObjectIndex, move_all
 
 Floats = NDArray[np.float64]
 
@@ -58,15 +58,6 @@ class FamilyObjects:
     def first_lists(self, points: Floats, k: int) -> tuple[NDArray[np.int32], Floats, NDArray[np.int32]]:
         """The lists of watchers (m x 2): object numbers and y (m x k), and how many there are of each."""
         return first_lists(self.index.arrays, np.ascontiguousarray(points), k)
-
-
-@kernel
-def move_all(objects: ObjectArrays, numbers: NDArray[np.int64], x: Floats, y: Floats) -> None:
-    for i in range(len(numbers)):
-        if objects.block_of[numbers[i]] >= 0:
-            delete_object(objects, numbers[i])
-        if y[i] < np.inf:
-            insert_object(objects, numbers[i], x[i], y[i])
 
 
 @kernel

@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from tidings.boards.messages.family import Family
 from tidings.boards.messages.objects import FamilyObjects, Floats, Moves
-from tidings.boards.messages.table import no_messages, table_of
+from tidings.boards.messages.record import Said, said_of
+from tidings.boards.messages.table import table_of
 from tidings.boards.paint.batch import paint_batch
 from tidings.boards.paint.paint import PaintDense, PaintSparse
-from tidings.boards.paint.tiles import Messages
+from tidings.boards.paint.tiles import Messages, empty_messages
 from tidings.index.points.watchers import WatchIndex
 from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Schema
@@ -53,14 +54,20 @@ class FamilyPainter:
     def move(self, keys: Sequence[str], x: Floats, y: Floats, sequence: int, snapshot: int, at: int) -> pa.Table:
         """The same of places."""
         moves = self.objects.moves(keys, x, y)
-        if not len(moves.numbers):
-            return no_messages()
-        rows = self._paint(moves)
-        made = table_of(self.topic, self.family.name, sequence, snapshot, at, rows, self.objects.keys.key)
+        made = table_of(self.topic, self.family.name, sequence, snapshot, at, self._paint(moves), self.objects.keys.key)
         self.objects.forget(moves)
         return made
 
+    def say(self, changes: Mapping[str, Values | None]) -> Said:
+        """The same as `change`, for records."""
+        moves = self.objects.moves(*self.places(changes))
+        said = said_of(self._paint(moves), self.objects.keys.key)
+        self.objects.forget(moves)
+        return said
+
     def _paint(self, moves: Moves) -> Messages:
+        if not len(moves.numbers):
+            return empty_messages()[:0]
         if len(moves.numbers) == 1 or self.family.epsilon is not None:
             return self._painter.update_many(*moves)[0]
-        return paint_batch(self._painter, self.objects.index.copy(), *moves)
+        return paint_batch(self._painter, *moves)

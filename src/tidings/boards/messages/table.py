@@ -31,7 +31,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.boards.paint.tiles import MOVED, MOVED_X, MOVED_Y, OBJECT, WIDTH, Messages, X, Y
-from tidings.errors import EventError
 
 VERSION = 1
 _NUMBERS = ("l_lo", "r_lo", "l_hi", "r_hi")
@@ -101,17 +100,3 @@ def rows_of(table: pa.Table, numbers: NDArray[np.int64], moved: NDArray[np.int64
 def boxes_of(table: pa.Table) -> NDArray[np.float64]:
     """The rectangles, n x 2 x 2: least (l, r), greatest (l, r)."""
     return np.column_stack([table[name].to_numpy() for name in _NUMBERS]).reshape(-1, 2, 2)
-
-
-def packed(table: pa.Table) -> bytes:
-    """The rows as one Arrow record batch without its schema, which the version names: half of a small one would be schema."""
-    batches = table.combine_chunks().to_batches()
-    return b"" if not batches else bytes(batches[0].serialize())
-
-
-def unpacked(body: bytes, version: int = VERSION) -> pa.Table:
-    if version != VERSION:
-        raise EventError(f"messages are of version {version}: version {VERSION} is accepted")
-    if not body:
-        return no_messages()
-    return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(body), MESSAGE)])

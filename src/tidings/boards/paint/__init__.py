@@ -10,6 +10,7 @@ network, a message queue whose partitions are zones of the plane. Where all list
 | `tiles`       | the geometry: staircases, what an exposed object gains, messages                            |
 | `paint`       | `PaintDense`, which knows the objects alone, and updates one by one                         |
 | `sparse`      | `PaintSparse`'s sweep, which knows the watchers too and sends nothing that nobody hears     |
+| `line`        | the objects before and after a batch in order of x, for walks                               |
 | `batch`       | Paint-Batch: the net of many updates                                                        |
 | `zones`       | the plane cut into zones: which of them a rectangle meets, which a watcher belongs to       |
 | `watch_lists` | the watcher's side: lists kept by messages alone                                            |

@@ -11,10 +11,12 @@ Messages go out in descending order of the new rank, deletions and departures (a
 watcher holds above the object it is told of belongs above it, so nothing that it must keep is pushed out on the way. Every one
 of these deliveries is needed by any algorithm whose messages carry one object: so their number is the least (Theorem 6).
 
-Unchanged objects that gain are found as in the paper: the raising updates are applied, then the lowering ones are swept in
-descending order of the new rank, and what they expose is collected.
+An unchanged object h gains a watcher only if an object that ranked above it there ranks below it now, or has left: so only who is
+among the best k, as things stand now, of a range with such an object's old place, and ranks between its old height and the new one.
+These are marked (`line.mark_exposed`); those of them that gain nothing have no tiles.
 
-Cost: a copy of the index, then O(log n) for each raising update and a sweep for each lowering one, and 4 first_k an object told of.
+Cost: O(log n) an update, O(n) to draw the line (`line`), and of every object told of or marked a walk to the kth better one on both
+sides, then and now.
 
 Paper: range-topk, section IV-A.
 
@@ -23,216 +25,182 @@ lowering one is. (1) That is too little: k = 2, a watcher holds a = 4 and i = 5;
 and h = 7 stays. With d applied i ranks third, so IRpre does not hold the watcher and it is not told of i; it is told of a = 30,
 h = 7 and d = 1 and ends with d = 1 and i = 5 in place of d = 1, h = 7. S(i) sees that a has gone. (2) It is also too much: there,
 with i unchanged at 40, a watcher of a = 4, h = 7 is told of h although it holds it; taking R0(h) away mends that. (3) The paper's
-T' saves keeping T0; here T0 is a copy.
+T' saves keeping T0; here the line has both. (4) The paper sweeps the lowering updates one after another, in descending order of the
+new rank, asking min_y of a changing index; here each is swept over the objects of T1, which marks some more and asks nothing. In
+`stats` what is marked counts as min_y, and one for the end of each sweep.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
-from tidings._jit import kernel
+import numpy as np
+
+from tidings._jit import borrowing_kernel, kernel
+from tidings.boards.paint.line import NOW, WAS, Line, draw_line, mark_exposed, places_above
 from tidings.boards.paint.paint import PaintDense
 from tidings.boards.paint.sparse import merge_tiles, snap_tiles
-from tidings.boards.paint.tiles import (
-    NONE,
-    Messages,
-    Painting,
-    Scratch,
-    cut_out,
-    emit,
-    empty_messages,
-    insert_neighbour,
-    neighbours,
-    paint_ir,
-    put,
-    scratch,
-)
-from tidings.index.points.object_arrays import ObjectArrays
-from tidings.index.points.object_questions import below, min_y
-from tidings.index.points.objects import ObjectIndex, delete_object, insert_object
+from tidings.boards.paint.tiles import NONE, Messages, Painting, Scratch, cut_out, emit, empty_messages, scratch
+from tidings.index.packed.types import Bool, Float64, Int32, Int64
+from tidings.index.points.object_arrays import MIN_Y_CALLS, ObjectArrays
+from tidings.index.points.objects import move_all
+
+A, B, C = 0, 1, 2
+"""Staircases of one corner: where the object belongs now, where its old value was held, and where that would stay."""
 
 
-def coalesce(
-    numbers: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+class Stairs(NamedTuple):
+    """`west[s, a]` is the place of the a-th better object west of staircase s's corner, nearest first, `east` alike; there are
+    `wests[s]` and `easts[s]` of them, k at most. A staircase that is not there has k of them in the west and `absent`."""
+
+    west: Int32
+    east: Int32
+    wests: Int64
+    easts: Int64
+    absent: Bool
+
+
+def stairs(k: int) -> Stairs:
+    return Stairs(
+        np.zeros((3, k), np.int32), np.zeros((3, k), np.int32), np.zeros(3, np.int64), np.zeros(3, np.int64), np.ones(3, np.bool_)
+    )
+
+
+def coalesce(numbers: Int64, x: Float64, y: Float64) -> tuple[Int64, Float64, Float64]:
     """The last update of each object."""
     _, last = np.unique(numbers[::-1], return_index=True)
     keep = np.sort(len(numbers) - 1 - last)
     return numbers[keep], x[keep], y[keep]
 
 
-def paint_batch(
-    painter: PaintDense,
-    before: ObjectIndex,
-    numbers: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-) -> Messages:
-    """Messages of a coalesced batch. `before` is a copy of the painter's index, which holds the new values afterwards."""
-    there = (y < np.inf) | (before.arrays.block_of[numbers] >= 0)
-    numbers, x, y = numbers[there], x[there], y[there]
+def paint_batch(painter: PaintDense, numbers: Int64, x: Float64, y: Float64) -> Messages:
+    """Messages of a coalesced batch, which the painter's index holds afterwards."""
     painting = painter.painting()
-    now, s = painting.objects, scratch(painting.k)
-    exposed = apply_batch(before.arrays, now, painting.k, numbers, x, y, s)
+    now, k = painting.objects, painting.k
+    there = (y < np.inf) | (now.block_of[numbers] >= 0)
+    numbers, x, y = numbers[there], x[there], y[there]
+    old_x, old_y = now.x[numbers], np.where(now.block_of[numbers] >= 0, now.y[numbers], np.inf)
+    move_all(now, numbers, x, y)
+    line = draw_line(now, numbers, old_x, old_y)
+    exposed = find_exposed(now, line, k, numbers)
     told = np.concatenate([numbers, exposed])
     height = np.concatenate([y, now.y[exposed]])
     order = np.lexsort((-now.tie[told], -height))
-    leaving = (y == np.inf) | ((before.arrays.block_of[numbers] >= 0) & (before.arrays.x[numbers] != x))  # gone, or elsewhere
-    out, count = empty_messages(), 0
+    leaving = (old_y < np.inf) & ((y == np.inf) | (old_x != x))  # gone, or elsewhere
+    s, out, count = scratch(k), empty_messages(4 * k * len(numbers)), 0
     for departing, chosen in ((True, np.flatnonzero(leaving)), (False, order)):
-        out, count = tell_batch(painting, before.arrays, told[chosen], chosen < len(numbers), departing, s, out, count)
+        out, count = tell_batch(painting, line, told[chosen], chosen < len(numbers), departing, s, stairs(k), out, count)
     return out[:count]
 
 
 @kernel
-def apply_batch(
-    before: ObjectArrays,
-    now: ObjectArrays,
-    k: int,
-    numbers: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    s: Scratch,
-) -> NDArray[np.int64]:
-    """Bring `now` up to date; the unchanged objects that may gain watchers. [range-topk, section IV-A, steps 2 and 3]"""
-    changed = np.zeros(len(now.x), np.bool_)
-    rank = np.empty(len(numbers))
-    for i in range(len(numbers)):
-        number = numbers[i]
-        changed[number] = True
-        was = before.block_of[number] >= 0
-        moves = was and y[i] < np.inf and before.x[number] != x[i]
-        rank[i] = np.inf if moves else y[i]
-        if not moves and (not was or y[i] <= before.y[number]):
-            if was:
-                delete_object(now, number)
-            if y[i] < np.inf:
-                insert_object(now, number, x[i], y[i])
-            rank[i] = -np.inf
-    exposed = np.zeros(len(now.x), np.bool_)
-    for i in np.argsort(-rank):
-        if rank[i] == -np.inf:
-            break
-        number = numbers[i]
-        delete_object(now, number)
-        mark_exposed(now, k, before.x[number], before.y[number], now.tie[number], rank[i], s, exposed)
-        if rank[i] < np.inf:
-            insert_object(now, number, x[i], y[i])
-    for i in range(len(numbers)):
-        if rank[i] == np.inf and y[i] < np.inf:
-            insert_object(now, numbers[i], x[i], y[i])
-    return np.flatnonzero(exposed & ~changed)
+def find_exposed(now: ObjectArrays, line: Line, k: int, numbers: Int64) -> Int64:
+    """The unchanged objects that may gain watchers. [range-topk, section IV-A, steps 2 and 3]"""
+    exposed, seen = np.zeros(len(now.x), np.int64), np.empty(k)
+    for number in numbers:
+        was, here = line.place[WAS, number], line.place[NOW, number]
+        if was < 0:
+            continue
+        limit = line.y[NOW, here] if here == was else np.inf
+        if limit >= line.y[WAS, was]:
+            now.meta[MIN_Y_CALLS] += 1 + mark_exposed(line, was, line.y[WAS, was], limit, k, seen, exposed)
+    for number in numbers:
+        exposed[number] = 0
+    return np.flatnonzero(exposed)
 
 
-@kernel
-def mark_exposed(
-    objects: ObjectArrays, k: int, x: float, y: float, tie: float, limit: float, s: Scratch, exposed: NDArray[np.bool_]
-) -> None:
-    """The sweep of Alg. 3, without its tiles."""
-    wests, easts = neighbours(objects, x, y, tie, k, s.west, s.east)
-    passed = tie
+@borrowing_kernel
+def climb(line: Line, time: int, place: int, height: float, mark: float, without: int, k: int, stair: int, s: Stairs) -> None:
+    """The staircase that an object of that height would have there, among the objects of that time."""
+    s.absent[stair] = False
+    s.wests[stair] = places_above(line, time, place, -1, height, mark, without, k, s.west[stair])
+    s.easts[stair] = places_above(line, time, place, 1, height, mark, without, k, s.east[stair])
+
+
+@borrowing_kernel
+def top_of(s: Stairs, stair: int, passed: int, k: int, end: int) -> int:
+    """The place before which r must stay where so many in the west are in range: NONE if nobody has it, `end` if all have."""
+    if s.absent[stair] or passed == k:
+        return NONE
+    return end if k - 1 - passed >= s.easts[stair] else s.east[stair, k - 1 - passed]
+
+
+@borrowing_kernel
+def combine(line: Line, place: int, k: int, gain: bool, s: Stairs, tile: Float64) -> int:
+    """Of three staircases with their corner at a place: A or (B and C); `gain`: A less B. In rectangles from west to east."""
+    x, end, count = line.x, len(line.x), 0
+    a, b, c, east = 0, 0, 0, place
+    last_top, last_foot, last_west = NONE, NONE, NONE
     while True:
-        lo = -np.inf if wests < k else np.nextafter(s.west[k - 1], np.inf)
-        hi = np.inf if easts < k else np.nextafter(s.east[k - 1], -np.inf)
-        number = min_y(objects, lo, hi, y, passed)
-        if number < 0 or not below(objects.y, objects.tie, number, limit, tie):
-            return
-        exposed[number] = True
-        y, passed = objects.y[number], objects.tie[number]
-        if objects.x[number] <= x:
-            _, wests = insert_neighbour(s.west, wests, k, objects.x[number], -1)
-        else:
-            _, easts = insert_neighbour(s.east, easts, k, objects.x[number], 1)
-
-
-@kernel
-def region(objects: ObjectArrays, k: int, x: float, y: float, tie: float, s: Scratch, tile: NDArray[np.float64]) -> int:
-    wests, easts = neighbours(objects, x, y, tie, k, s.west, s.east)
-    return paint_ir(s.west, wests, s.east, easts, x, k, tile, s.strip)
-
-
-@kernel
-def height_at(tile: NDArray[np.float64], count: int, at: int, l: float, x: float) -> tuple[int, float, float]:
-    """The step of a staircase that l stands on: (its number, how high r may be there, up to which l that holds)."""
-    while at < count and tile[at, 1, 0] < l:
-        at += 1
-    if at == count:
-        return at, -np.inf, x
-    if tile[at, 0, 0] > l:
-        return at, -np.inf, np.nextafter(tile[at, 0, 0], -np.inf)
-    return at, tile[at, 1, 1], tile[at, 1, 0]
-
-
-@kernel
-def combine(stair: NDArray[np.float64], counts: tuple[int, int, int], x: float, gain: bool, tile: NDArray[np.float64]) -> int:
-    """Of three staircases A, B, C with one corner: A or (B and C); `gain`: A less B. In rectangles from west to east."""
-    count = 0
-    p, q, o = 0, 0, 0
-    l = x
-    for i in range(3):
-        if counts[i]:
-            l = min(l, stair[i, 0, 0, 0])
-    while l <= x:
-        p, a, end = height_at(stair[0], counts[0], p, l, x)
-        q, b, end_b = height_at(stair[1], counts[1], q, l, x)
-        o, c, end_c = height_at(stair[2], counts[2], o, l, x)
-        end = min(end, end_b, end_c)
-        foot = x
-        if gain:
-            top = a
-            if b > -np.inf:
-                foot = np.inf if b == np.inf else np.nextafter(b, np.inf)
-                top = -np.inf if b == np.inf else a
-        else:
-            top = max(a, min(b, c))
-        if (
-            count
-            and tile[count - 1, 0, 1] == foot
-            and tile[count - 1, 1, 1] == top
-            and tile[count - 1, 1, 0] >= np.nextafter(l, -np.inf)
-        ):
-            tile[count - 1, 1, 0] = end
-        else:
-            count = put(tile, count, l, end, foot, top)
-        l = np.nextafter(end, np.inf)
+        west = NONE
+        if a < s.wests[A] and not s.absent[A]:
+            west = max(west, s.west[A, a])
+        if b < s.wests[B] and not s.absent[B]:
+            west = max(west, s.west[B, b])
+        if c < s.wests[C] and not s.absent[C]:
+            west = max(west, s.west[C, c])
+        top, foot = top_of(s, A, a, k, end), place
+        below = top_of(s, B, b, k, end)
+        if not gain:
+            top = max(top, min(below, top_of(s, C, c, k, end)))
+        elif below >= 0:
+            foot = below
+        l_lo = -np.inf if west < 0 else np.nextafter(x[west], np.inf)
+        if top > foot and l_lo <= x[east]:
+            r_hi = np.inf if top == end else np.nextafter(x[top], -np.inf)
+            if top == last_top and foot == last_foot and x[east] == x[last_west]:
+                tile[count - 1, 0, 0] = l_lo
+                last_west = west
+            elif x[foot] <= r_hi:
+                tile[count, 0, 0], tile[count, 1, 0], tile[count, 0, 1], tile[count, 1, 1] = l_lo, x[east], x[foot], r_hi
+                last_top, last_foot, last_west = top, foot, west
+                count += 1
+        if west < 0:
+            break
+        a += a < s.wests[A] and s.west[A, a] == west
+        b += b < s.wests[B] and s.west[B, b] == west
+        c += c < s.wests[C] and s.west[C, c] == west
+        east = west
+    for i in range(count >> 1):
+        for d in range(2):
+            for e in range(2):
+                tile[i, d, e], tile[count - 1 - i, d, e] = tile[count - 1 - i, d, e], tile[i, d, e]
     return count
 
 
-@kernel
+@borrowing_kernel
 def told_region(
-    before: ObjectArrays, now: ObjectArrays, k: int, number: int, changed: bool, departing: bool, s: Scratch
+    line: Line, k: int, number: int, tie: float, changed: bool, departing: bool, s: Scratch, t: Stairs
 ) -> tuple[int, bool]:
     """Tile the watchers to tell of an object, or of its departure: (how many tiles, whether they are in `piece`)."""
-    tie, x, was = now.tie[number], now.x[number], before.block_of[number] >= 0
-    here = now.block_of[number] >= 0
-    moved = was and here and before.x[number] != x
-    a = region(now, k, x, now.y[number], tie, s, s.stair[0]) if here else 0
+    was, here = line.place[WAS, number], line.place[NOW, number]
+    t.absent[:] = True
+    if here >= 0:
+        climb(line, NOW, here, line.y[NOW, here], tie, NONE, k, A, t)
     if departing:
-        if here:
-            delete_object(now, number)
-        b = region(now, k, before.x[number], before.y[number], tie, s, s.stair[1])
-        c = region(before, k, before.x[number], before.y[number], tie, s, s.stair[2])
-        if here:
-            insert_object(now, number, x, now.y[number])
-        tiles = combine(s.stair, (0, b, c), before.x[number], False, s.tile)
-        return (cut_out(s.tile, tiles, s.stair[0], a, x, s.piece), True) if here else (tiles, False)
-    b, c = 0, 0
-    if was and not moved and (not changed or now.y[number] > before.y[number]):
-        b = region(before, k, x, before.y[number], tie, s, s.stair[1])
-        if changed:
-            c = region(now, k, x, before.y[number], tie, s, s.stair[2])
-    return combine(s.stair, (a, b, c), x, not changed, s.tile), False
+        steps = combine(line, here, k, False, t, s.stair[0]) if here >= 0 else 0
+        t.absent[A] = True
+        climb(line, WAS, was, line.y[WAS, was], tie, NONE, k, B, t)
+        climb(line, NOW, was, line.y[WAS, was], tie, here, k, C, t)
+        tiles = combine(line, was, k, False, t, s.tile)
+        return (cut_out(s.tile, tiles, s.stair[0], steps, line.x[here], s.piece), True) if steps else (tiles, False)
+    if not changed:
+        climb(line, WAS, here, line.y[WAS, here], tie, NONE, k, B, t)
+    elif was == here and line.y[NOW, here] > line.y[WAS, here]:
+        climb(line, WAS, here, line.y[WAS, here], tie, NONE, k, B, t)
+        climb(line, NOW, here, line.y[WAS, here], tie, NONE, k, C, t)
+    return combine(line, here, k, not changed, t, s.tile), False
 
 
 @kernel
 def tell_batch(
     p: Painting,
-    before: ObjectArrays,
-    numbers: NDArray[np.int64],
-    changed: NDArray[np.bool_],
+    line: Line,
+    numbers: Int64,
+    changed: Bool,
     departing: bool,
     s: Scratch,
+    t: Stairs,
     out: Messages,
     count: int,
 ) -> tuple[Messages, int]:
@@ -242,10 +210,10 @@ def tell_batch(
         here = now.block_of[number] >= 0
         if not here and not departing:
             continue
-        tiles, cut = told_region(before, now, p.k, number, changed[i], departing, s)
+        tiles, cut = told_region(line, p.k, number, now.tie[number], changed[i], departing, s, t)
         tile = s.piece if cut else s.tile
         if p.sparse:
             tiles = merge_tiles(watchers, tile, snap_tiles(watchers, tile, s.strip, tiles))
-        x, y = (now.x[number], now.y[number]) if here else (before.x[number], np.inf)
+        x, y = (now.x[number], now.y[number]) if here else (line.x[line.place[WAS, number]], np.inf)
         out, count = emit(out, count, tile, tiles, number, x, y, NONE, (x, y))
     return out, count

@@ -92,8 +92,9 @@ def scratch(k: int) -> Scratch:
     )
 
 
-def empty_messages() -> Messages:
-    return np.empty((64, WIDTH))
+def empty_messages(room: int = 64) -> Messages:
+    """With room for so many; what is not used is never touched."""
+    return np.empty((room + 1, WIDTH))
 
 
 @inlined

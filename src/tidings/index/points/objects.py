@@ -261,3 +261,13 @@ def delete_object(a: ObjectArrays, number: int) -> None:
     a.block_of[number] = NONE
     a.meta[OBJECTS] -= 1
     raise_winner(a, a.place[block])
+
+
+@kernel
+def move_all(a: ObjectArrays, numbers: Int64, x: Float64, y: Float64) -> None:
+    """Each object to its new place; y = inf takes it out."""
+    for i in range(len(numbers)):
+        if a.block_of[numbers[i]] >= 0:
+            delete_object(a, numbers[i])
+        if y[i] < np.inf:
+            insert_object(a, numbers[i], x[i], y[i])

@@ -8,7 +8,7 @@ Kafka topics of a topic `flats`, of which all but the first three have a partiti
 | `flats.plan`      | compacted | the schema, the families and how their planes are cut into zones                              |
 | `flats.objects`   | compacted | an object, by key: its values that families ask for; in the header the sequence               |
 | `flats.sketch`    | compacted | where a zone's watchers of a family are: a cover by rectangles                                |
-| `flats.messages`  | for a day | what one sequence tells one zone: an Arrow batch of `boards.messages.table`                   |
+| `flats.messages`  | for a day | what one sequence tells one zone: an Arrow batch of `boards.messages.record`                  |
 | `flats.watchers`  | compacted | a watcher of the zone, by id: its range, its k, from which sequence on, where it is called     |
 | `flats.notes`     | for a day | a notification of any other subscription, which goes by hash of the subscription's id          |
 

@@ -13,14 +13,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from tidings.boards.messages.painter import FamilyPainter
+from tidings.boards.messages.record import Said, zoned
 from tidings.errors import TidingsError
 from tidings.model.filter.clause import Values
 from tidings.model.filter.operands import compile_number
 from tidings.serve.gateway.layout import Plan, make_topics, named, widen
-from tidings.serve.gateway.records import PATIENCE, Partition, zoned
+from tidings.serve.gateway.records import PATIENCE, Partition
 from tidings.serve.gateway.replica import SKETCHED, Replica
 from tidings.serve.gateway.sketch import Sketch
 
@@ -47,6 +49,7 @@ class Painter:
             "bootstrap.servers": brokers,
             "transactional.id": f"tidings-painter-{plan.topic}",
             "compression.type": "zstd",
+            "compression.level": 1,
         }
         settings |= {
             "linger.ms": 0,
@@ -100,11 +103,12 @@ class Painter:
 
         What Kafka does not take is not painted: `load` goes back to what it has, and the caller says again what changed."""
         self.look()
-        said = {key: None if v is None else {name: v[name] for name in self._attributes if name in v} for key, v in changes.items()}
+        names = self._attributes
+        known = {key: None if v is None else {name: v[name] for name in names if name in v} for key, v in changes.items()}
         self.last_at = max(self.last_at + 1, at)
-        tables = [p.change(said, self.sequence + 1, self.sequence, self.last_at) for p in self.painters]
-        self._write({key: None if v is None else json.dumps(v).encode() for key, v in said.items()}, tables)
-        return sum(map(len, tables))
+        said = [painter.say(known) for painter in self.painters]
+        self._write({key: None if v is None else orjson.dumps(v) for key, v in known.items()}, said)
+        return sum(len(each.box) for each in said)
 
     def look(self) -> None:
         """Take in what gateways said of their watchers; they wait for it."""
@@ -145,13 +149,14 @@ class Painter:
         self.plan = plan
         self.sequence += marker is not None
 
-    def _write(self, objects: Mapping[str, bytes | None], tables: list[Any]) -> None:
-        headers = [(name, str(value).encode()) for name, value in {"sequence": self.sequence + 1, "at": self.last_at}.items()]
+    def _write(self, objects: Mapping[str, bytes | None], said: list[Said]) -> None:
+        common = {"sequence": self.sequence + 1, "snapshot": self.sequence, "at": self.last_at}
+        headers = [(name, str(common[name]).encode()) for name in ("sequence", "at")]
 
         def write() -> None:
-            for table, zones in zip(tables, self.plan.zones, strict=False):
-                for zone, body, said in zoned(table, zones, self.sequence + 1) if len(table) else ():
-                    self._produce("messages", body, partition=zone, headers=said)
+            for each, zones, family in zip(said, self.plan.zones, self.plan.families, strict=False):
+                for zone, body, saying in zoned(each, zones, common | {"family": family.name}):
+                    self._produce("messages", body, partition=zone, headers=saying)
             for key, value in objects.items():
                 self._produce("objects", value, key, headers=headers)
 

@@ -9,15 +9,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from tidings.boards.messages.table import VERSION, boxes_of, packed
-from tidings.boards.paint.zones import Zones
 from tidings.errors import TidingsError
 
-ROWS = 4096
-"""Messages of one record at most: some hundreds of kilobytes."""
 PATIENCE = 60.0
 """Seconds that a broker may be away."""
 
@@ -63,30 +58,12 @@ class Watcher:
         return cls(**said | {"moved": Origin(*said["moved"]) if "moved" in said else None})
 
 
-class Zoned(NamedTuple):
-    """A record for a zone's partition of the messages."""
-
-    zone: int
-    body: bytes
-    headers: list[tuple[str, bytes]]
-
-
-def zoned(table: pa.Table, zones: Zones, sequence: int) -> Iterator[Zoned]:
-    """The messages of one family and sequence, each for the zones that it meets and no other."""
-    met = [np.flatnonzero(column) for column in zones.meeting_all(boxes_of(table)).T]
-    every = table.take(pa.array(np.concatenate(met))).combine_chunks()
-    first = 0
-    for zone, rows in enumerate(met):
-        starts = range(first, first + len(rows), ROWS)
-        first += len(rows)
-        for left, start in zip(reversed(range(len(starts))), starts, strict=True):
-            said = {"version": VERSION, "sequence": sequence, "left": left}
-            headers = [(name, str(value).encode()) for name, value in said.items()]
-            yield Zoned(zone, packed(every.slice(start, min(ROWS, first - start))), headers)
+def headers(record: Message) -> dict[str, bytes]:
+    return dict(record.headers() or ())
 
 
 def header(record: Message, name: str) -> int:
-    return int(dict(record.headers() or ())[name])
+    return int(headers(record)[name])
 
 
 def consumer_of(brokers: str, **more: Any) -> Consumer:

@@ -14,15 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 import orjson
-import pyarrow as pa
 from confluent_kafka import Message, TopicPartition
 
 from tidings.boards.messages.followers import Followers, Told
-from tidings.boards.messages.table import unpacked
+from tidings.boards.messages.record import OLD, Said, joined, old_common, unpacked
 from tidings.durable.waiting import Waiting
 from tidings.match.answers.results import Notification, instant
 from tidings.serve.gateway.layout import Plan
-from tidings.serve.gateway.records import Watcher, header
+from tidings.serve.gateway.records import Watcher, headers
 from tidings.serve.gateway.replica import Replica
 from tidings.serve.hearing.listening import Listening, Page, Selection
 from tidings.serve.hearing.notes import Note
@@ -85,7 +84,7 @@ class Zone:
         """the position that Kafka has not taken yet"""
         self.settled = False
         """Kafka knows a position, so that whoever takes the zone over begins before every watcher that begins now"""
-        self._parts: list[pa.Table] = []
+        self._parts: list[Said] = []
 
     def __len__(self) -> int:
         return sum(map(len, self.followers))
@@ -133,17 +132,20 @@ class Zone:
 
     def hear(self, record: Message, now: float) -> tuple[list[Note], int]:
         """Follow a record of messages: what is to be told, and up to which number that is all."""
-        sequence = header(record, "sequence")
+        said = headers(record)
+        sequence = int(said["sequence"])
         if sequence > self.sequence:
             self.positions.append(Position(now, record.offset(), self.sequence))
             self.sequence = sequence
         self.offset = record.offset() + 1
-        self._parts.append(unpacked(record.value(), header(record, "version")))
-        if header(record, "left"):
+        version = int(said["version"])
+        self._parts.append(unpacked(record.value(), version))
+        if int(said["left"]):
             return [], number_of(self.sequence - 1, LAST)
-        table, self._parts = pa.concat_tables(self._parts), []
-        at, family = table["at"][0].as_py(), self.plan.family(table["family"][0].as_py())
-        told = self.followers[family].follow(table, sequence)
+        parts, self._parts = self._parts, []
+        at, name = (int(said["at"]), said["family"].decode()) if version != OLD else old_common(record.value())
+        family = self.plan.family(name)
+        told = self.followers[family].hear(joined(parts), sequence)
         notes = [self._note(told_one, number_of(sequence, place), at, family) for place, told_one in placed(told)]
         return notes, number_of(sequence, LAST)
 
