@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 from tests.serve.gateway.world import World, wait_until, world
 from tidings.errors import TidingsError
 
-ACTS = ("join", "leave", "kill", "kill", "restart", "split", "watch", "end")
+ACTS = ("join", "leave", "kill", "kill", "kill", "kill", "restart", "split", "watch", "end")
 
 
 def faults(seed: int, rounds: int, folder: Path | None = None) -> dict[str, int]:
@@ -64,7 +64,9 @@ def perform(flats: World, act: str, number: int) -> str:
     if act == "join" and len(flats.gateways) < 4:
         flats.join()
         return "gateways joined"
-    if act in ("leave", "kill") and len(flats.gateways) > 1:
+    if act in ("leave", "kill"):
+        if len(flats.gateways) == 1:
+            flats.join()
         flats.leave(signal.SIGTERM if act == "leave" else signal.SIGKILL)
         return "gateways left" if act == "leave" else "gateways killed"
     if act == "restart":
