@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -147,16 +147,22 @@ class World:
 
     def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
         """Of any gateway, until one answers for it."""
+        refusals: deque[str] = deque(maxlen=8)
 
         def answered() -> httpx.Response | None:
             try:
                 with httpx.Client(timeout=20, follow_redirects=True) as client:
                     response = client.request(method, f"{self.draw_url()}{path}", **more)
-            except (httpx.HTTPError, IndexError):
+            except (httpx.HTTPError, IndexError) as error:
+                refusals.append(repr(error))
                 return None
+            refusals.append(f"{response.url} {response.status_code} {response.text}")
             return response if response.status_code < 500 and response.status_code != 404 else None
 
-        found: httpx.Response = wait_until(f"{method} {path} is answered", answered)
+        try:
+            found: httpx.Response = wait_until(f"{method} {path} is answered", answered)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {list(refusals)}") from error
         assert found.status_code < 300, found.text
         return found
 
