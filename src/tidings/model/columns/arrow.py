@@ -296,7 +296,8 @@ class TableReader:
             return np.full((len(column), 4), np.nan)
         if pa.types.is_struct(kind) and {field.name for field in kind} in (_POINT, _BOX):
             names = ("x", "y", "x", "y") if len(kind) == 2 else ("xmin", "ymin", "xmax", "ymax")
-            parts = [floats(column.field(part)) for part in names]
+            sides = {part: floats(column.field(part)) for part in dict.fromkeys(names)}
+            parts = [sides[part] for part in names]
         elif pa.types.is_fixed_size_list(kind) and kind.list_size in (2, 4):
             flat = floats(column.values.slice(column.offset * kind.list_size, len(column) * kind.list_size))
             parts = [None if flat is None else flat[part % kind.list_size :: kind.list_size] for part in range(4)]

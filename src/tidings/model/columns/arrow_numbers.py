@@ -13,6 +13,7 @@ pc = lazily("pyarrow.compute")
 
 NONE = int(np.iinfo(np.int64).min)
 """In arrays of instants, durations and counts: there is none."""
+_DOUBLE = pa.float64()
 _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -25,6 +26,8 @@ def is_text(kind: pa.DataType) -> bool:
 def floats(column: pa.Array) -> NDArray[np.float64] | None:
     """NaN for null; None if these are not numbers."""
     kind = column.type
+    if kind == _DOUBLE and not column.null_count:
+        return column.to_numpy()  # type: ignore[no-any-return]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
         return pc.cast(column, pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     return None

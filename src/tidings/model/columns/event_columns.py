@@ -101,7 +101,7 @@ class ReadEvents:
 
 
 def read_columns(schema: Schema, reader: TableReader, key: str | None, again: bool = False) -> ReadEvents:
-    id_field = EventReader(schema, key).id_field
+    id_field = "id" if key is None else EventReader(schema, key).id_field
     envelope = [id_field, "time", "expires", *(["deleted"] if key is not None else [])]
     for name in reader.table.column_names:
         if name not in schema and name not in envelope:
