@@ -20,7 +20,7 @@ import pyarrow as pa
 from experiments.report import provenance
 from tidings import Category, Number, Place, Schema, Time, Words
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscriptions_from_arrow
 from tidings.model.filter import syntax
 from tidings.model.filter.compile import compile_filter
 

@@ -20,7 +20,7 @@ from tests.console.rooms import heard, open_room
 from tests.serve.conftest import serving
 from tests.serve.receiving import Receiver, receiving
 from tidings.client.connecting import connect
-from tidings.client.service import RemoteTopic
+from tidings.client.remote_topic import RemoteTopic
 from tidings.console import demo
 from tidings.serve.settings import Settings
 

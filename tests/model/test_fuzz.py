@@ -21,10 +21,12 @@ from hypothesis import strategies as st
 from tidings import Bool, Category, Date, Number, Place, Schema, Time, Words
 from tidings.errors import NeverMatchesWarning, TidingsError
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import events_from_arrow, subscription_at, subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscription_at, subscriptions_from_arrow
+from tidings.model.columns.tables import events_from_arrow
 from tidings.model.door.event import Event, EventReader, read_events
 from tidings.model.door.event_record import event_from_record, event_to_record
-from tidings.model.door.subscription import from_record, make_subscription, read_subscription, to_record
+from tidings.model.door.subscription import make_subscription, read_subscription
+from tidings.model.door.subscription_record import from_record, to_record
 from tidings.model.filter.clause import Clause
 from tidings.rank.relevance import relevance_of
 

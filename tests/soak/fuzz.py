@@ -25,10 +25,12 @@ from tests.soak.drawing import SCHEMA, Drawer
 from tidings.errors import NeverMatchesWarning, TidingsError
 from tidings.match.store import housekeeping, merging
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import events_from_arrow, subscription_at, subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscription_at, subscriptions_from_arrow
+from tidings.model.columns.tables import events_from_arrow
 from tidings.model.door.event import EventReader
 from tidings.model.door.event_record import event_from_record, event_to_record
-from tidings.model.door.subscription import from_record, make_subscription, to_record
+from tidings.model.door.subscription import make_subscription
+from tidings.model.door.subscription_record import from_record, to_record
 from tidings.model.filter.compile import compile_filter
 from tidings.spark.job.job_reading import load_job
 

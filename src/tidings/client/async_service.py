@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from tidings.client import calls
 from tidings.client.calls import Call, Changes, Fields, Page, Posted
+from tidings.client.connection import headers_of
 from tidings.client.listening import QUIET, EventLines, whose
 from tidings.client.problems import AGAIN, problem_of
+from tidings.client.remote_topic import ACKNOWLEDGE, PAGE
 from tidings.client.retrying import Tries
-from tidings.client.service import ACKNOWLEDGE, PAGE, headers_of
 from tidings.client.wire import Heard
 from tidings.match.answers.explain import Explanation
 from tidings.match.answers.notifications import Notifications

@@ -16,7 +16,8 @@ from tidings.match.answers.explain import Explanation
 from tidings.match.answers.notifications import WHY, Notifications, Part
 from tidings.match.answers.results import Match, Notification, with_body
 from tidings.model.door.single_values import read_time
-from tidings.model.door.subscription import Subscription, from_record
+from tidings.model.door.subscription import Subscription
+from tidings.model.door.subscription_record import from_record
 from tidings.model.values.schema import Schema
 from tidings.model.values.vague import Between, Uncertain
 from tidings.model.values.window import parse_window

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidings.client.service import RemoteTopic
+from tidings.client.remote_topic import RemoteTopic
 from tidings.commands.inputs import batches_of, count_of, is_file, one_object
 from tidings.commands.outputs import AsJson, lines, progress, say, show
 from tidings.commands.target import Key, Where, topic_at

@@ -11,7 +11,8 @@ from tidings.commands.inputs import batches_of, count_of, one_object
 from tidings.commands.outputs import AsJson, lines, progress, say, show
 from tidings.commands.target import Key, Where, topic_at
 from tidings.errors import BulkError, TidingsError
-from tidings.model.door.subscription import Subscription, to_record
+from tidings.model.door.subscription import Subscription
+from tidings.model.door.subscription_record import to_record
 
 Id = Annotated[str, typer.Argument(help="The subscription.")]
 Filter = Annotated[str | None, typer.Argument(help="CQL2, text or JSON; every event without it.")]

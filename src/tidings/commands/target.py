@@ -12,7 +12,8 @@ import typer
 
 import tidings as td
 from tidings.client.connecting import connect
-from tidings.client.service import RemoteTopic, Service
+from tidings.client.remote_topic import RemoteTopic
+from tidings.client.service import Service
 from tidings.durable.opening import DurableTopic
 from tidings.errors import TidingsError
 

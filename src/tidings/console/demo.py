@@ -14,7 +14,8 @@ from typing import Any
 
 import tidings as td
 from tidings.client.connecting import connect
-from tidings.client.service import RemoteTopic, Service
+from tidings.client.remote_topic import RemoteTopic
+from tidings.client.service import Service
 from tidings.errors import TidingsError
 
 OFFERS = {"price": td.Number(0, 2000), "brand": td.Category(), "place": td.Place(), "about": td.Words()}

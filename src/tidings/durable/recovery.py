@@ -15,9 +15,9 @@ from tidings.durable.event_batches import batch_bodies, restore_batches
 from tidings.durable.registry import Registry
 from tidings.match.store.store import Store
 from tidings.match.store.subscription_rows import rows_of_batch
-from tidings.model.columns.tables import subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscriptions_from_arrow
 from tidings.model.door.event_record import event_from_record
-from tidings.model.door.subscription import from_record
+from tidings.model.door.subscription_record import from_record
 from tidings.model.values.limits import recovering
 from tidings.topic.live.live_events import NOT_KNOWN
 from tidings.topic.publisher import Publisher

@@ -16,7 +16,8 @@ from tidings.durable.registry import Registry, crc_of, put_chunk, put_gone, put_
 from tidings.durable.waiting import put_notes
 from tidings.match.answers.results import Notification
 from tidings.match.store.store import Store
-from tidings.model.door.subscription import Subscription, to_record
+from tidings.model.door.subscription import Subscription
+from tidings.model.door.subscription_record import to_record
 from tidings.topic.gates import GATE
 from tidings.topic.journal import Journal
 from tidings.topic.publications import Publications, PublishedBatch

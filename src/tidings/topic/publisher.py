@@ -14,7 +14,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, overload
@@ -30,7 +29,6 @@ from tidings.model.filter.clause import Values
 from tidings.model.values.groups import group_of
 from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
-from tidings.rank.relevance import relevance_of
 from tidings.topic.candidates import candidates_of, first_of_groups
 from tidings.topic.gates import GATE, Gates, state_json
 from tidings.topic.live.live_events import LiveEvents
@@ -38,7 +36,7 @@ from tidings.topic.publications import Publications, event_group
 from tidings.topic.ranked_matches import RankedMatches, parted
 from tidings.topic.relisting import asks_otherwise, goes_on, known_of, listed_anew, lists, reached
 from tidings.topic.telling import differences, in_order, of_changes, parts_of
-from tidings.topic.watching import counts_of
+from tidings.topic.watching import begin_board
 from tidings.windows.memory import CLOCK
 from tidings.windows.near.ideal_points import POINTS, IdealPoints
 from tidings.windows.windows import Windows
@@ -82,25 +80,10 @@ class Publisher:
             if point is not None:
                 self.near.activate(subscription, point)
             return []
-        s, by = subscription, subscription.by
+        s = subscription
         if s.expires is not None and s.expires <= time:
             return []
-        counts, past = counts_of(self.schema, self.events, s), self.past.pop(s.id, None)
-        now = self._now(time)
-        watch = partial(self.boards.watch, s.id, s.clauses, s.k, expires=s.expires, counts=counts, past=past, time=now)
-        if by is None:
-            # A score without a finite value is no match, and matching counts it.
-            return of_changes(watch(None, s.score_of, counted=False), time)
-        if not by.lstrip().startswith("{") and not s.terms:
-            return of_changes(watch(by), time)
-        relevance = relevance_of(self.schema, by)
-
-        def known(values: Values) -> float:
-            """Of a match: what has no finite score is none, whatever it is ranked by."""
-            value = relevance(values, 0) if not s.terms or math.isfinite(s.score_of(values)) else None
-            return math.nan if value is None else value
-
-        return of_changes(watch(None, known), time)
+        return of_changes(begin_board(self.schema, self.boards, self.events, s, self.past.pop(s.id, None), self._now(time)), time)
 
     def knows(self, id: str) -> bool:
         """Whether there is anything of this subscription's here that a change of it may concern."""

@@ -1,8 +1,13 @@
-"""What of a keyed topic's objects a subscription counts, beside its filter: by its window, its `per` and what it recalls. And
-when an update of a subscription goes on with what it counted."""
+"""What of a keyed topic's objects a subscription counts, beside its filter: by its window, its `per` and what it recalls. How its
+board begins, and when an update of it goes on with what it counted."""
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
+from tidings.boards.boards import Boards
+from tidings.boards.changes import Changes
 from tidings.boards.plain import Counts
 from tidings.model.door.by import read_by
 from tidings.model.door.subscription import Subscription
@@ -11,7 +16,29 @@ from tidings.model.values.calendar import window_end
 from tidings.model.values.groups import group_of
 from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
+from tidings.rank.relevance import relevance_of
 from tidings.topic.live.live_events import LiveEvents
+
+
+def begin_board(
+    schema: Schema, boards: Boards, objects: LiveEvents, subscription: Subscription, past: dict[str, Values] | None, now: int
+) -> Changes:
+    """Its current list is what changed; `past` is what it recalled before, if its board is made anew."""
+    s, by, counts = subscription, subscription.by, counts_of(schema, objects, subscription)
+    watch = partial(boards.watch, s.id, s.clauses, s.k, expires=s.expires, counts=counts, past=past, time=now)
+    if by is None:
+        # A score without a finite value is no match, and matching counts it.
+        return watch(None, s.score_of, counted=False)
+    if not by.lstrip().startswith("{") and not s.terms:
+        return watch(by)
+    relevance = relevance_of(schema, by)
+
+    def known(values: Values) -> float:
+        """Of a match: what has no finite score is none, whatever it is ranked by."""
+        value = relevance(values, 0) if not s.terms or math.isfinite(s.score_of(values)) else None
+        return math.nan if value is None else value
+
+    return watch(None, known)
 
 
 def counts_of(schema: Schema, objects: LiveEvents, subscription: Subscription) -> Counts:

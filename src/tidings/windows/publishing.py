@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tidings._jit import borrowing_kernel, inlined, kernel
+from tidings.errors import SubscriptionError
 from tidings.index.packed.simd import prefetch, wide
 from tidings.index.points.ball_index import touch_balls
 from tidings.windows.lists import join, leave, leave_apart, ready
@@ -53,6 +55,16 @@ class Concerned(NamedTuple):
     row: Handles
     cost: Floats
     group: Ints
+
+
+def concerned_of(starts: ArrayLike, slots: ArrayLike, relevances: ArrayLike, groups: ArrayLike = NO_GROUPS) -> Concerned:
+    start, cost = np.asarray(starts, np.int64), -np.asarray(relevances, np.float64)
+    if np.isnan(cost).any():
+        raise SubscriptionError("relevance is NaN: a number is accepted")
+    concerned = Concerned(start, np.asarray(slots, np.int32), cost, np.asarray(groups, np.int64))
+    assert start[-1] == len(concerned.row) == len(cost)
+    assert len(concerned.group) in (0, len(cost))
+    return concerned
 
 
 @kernel

@@ -25,7 +25,6 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from tidings._jit import kernel
-from tidings.errors import SubscriptionError
 from tidings.index.packed.simd import LANES
 from tidings.model.values.calendar import Calendar
 from tidings.rank.queue_length import WORST_BIRTHS, queue_length
@@ -65,7 +64,7 @@ from tidings.windows.memory import (
     with_views,
 )
 from tidings.windows.near.points import Points
-from tidings.windows.publishing import NO_GROUPS, Concerned, advance_to, publish_events
+from tidings.windows.publishing import NO_GROUPS, Concerned, advance_to, concerned_of, publish_events
 
 SAVED_FIELDS = "k duration counted since after limit bounded start room viewed size changed"
 SAVED_LIST = np.dtype([(name, "i8") for name in SAVED_FIELDS.split()])
@@ -374,16 +373,6 @@ class SlotWindows:
         """Keep only events that some list refers to, with room for those wanted."""
         used = np.zeros(int(self.memory.meter[STORED]), np.bool_)
         self.memory = with_events(self.memory, used, wanted, wanted_bytes)
-
-
-def concerned_of(starts: ArrayLike, slots: ArrayLike, relevances: ArrayLike, groups: ArrayLike = NO_GROUPS) -> Concerned:
-    start, cost = np.asarray(starts, np.int64), -np.asarray(relevances, np.float64)
-    if np.isnan(cost).any():
-        raise SubscriptionError("relevance is NaN: a number is accepted")
-    concerned = Concerned(start, np.asarray(slots, np.int32), cost, np.asarray(groups, np.int64))
-    assert start[-1] == len(concerned.row) == len(cost)
-    assert len(concerned.group) in (0, len(cost))
-    return concerned
 
 
 @kernel

@@ -48,7 +48,8 @@ from tidings.windows.calendars import period_ends
 from tidings.windows.entries import Entries
 from tidings.windows.invariants import check_lists
 from tidings.windows.memory import ALL, CLOCK, NEVER, NONE, NUMBER, STORED, padded, with_events_between
-from tidings.windows.slots import SlotWindows, Terms, concerned_of
+from tidings.windows.publishing import concerned_of
+from tidings.windows.slots import SlotWindows, Terms
 
 
 class Activation(NamedTuple):

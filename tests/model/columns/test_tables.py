@@ -18,14 +18,8 @@ from tidings.errors import BulkError, EventError, NeverMatchesWarning, Subscript
 from tidings.model.columns.arrays import EventEncoder, Vocabularies, encode_clauses, encode_events
 from tidings.model.columns.arrow_numbers import NONE
 from tidings.model.columns.gather import gather_clauses
-from tidings.model.columns.tables import (
-    arrow_schema,
-    batch_of,
-    events_from_arrow,
-    events_to_arrow,
-    subscription_at,
-    subscriptions_from_arrow,
-)
+from tidings.model.columns.subscription_tables import subscription_at, subscriptions_from_arrow
+from tidings.model.columns.tables import arrow_schema, batch_of, events_from_arrow, events_to_arrow
 from tidings.model.columns.tokens import tokenize_array
 from tidings.model.door.event import Event, EventReader, read_event
 from tidings.model.door.subscription import make_subscription

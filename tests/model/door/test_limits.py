@@ -12,10 +12,12 @@ import pytest
 from tidings import Bool, Category, Date, Number, Place, Schema, Time, Words
 from tidings.errors import EventError, FilterError, SubscriptionError
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import events_from_arrow, events_to_arrow, subscription_at, subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscription_at, subscriptions_from_arrow
+from tidings.model.columns.tables import events_from_arrow, events_to_arrow
 from tidings.model.door.event import EventReader, read_event
 from tidings.model.door.event_record import event_from_record, event_to_record
-from tidings.model.door.subscription import from_record, known_id, make_subscription, to_record
+from tidings.model.door.subscription import known_id, make_subscription
+from tidings.model.door.subscription_record import from_record, to_record
 from tidings.model.filter.compile import compile_filter
 from tidings.model.values.limits import TEXT_LIMIT, recovering
 from tidings.model.values.times import AHEAD, check_ahead, parse_time

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import NeverMatchesWarning, SubscriptionError
-from tidings.model.door.subscription import Subscription, changed, from_record, make_subscription, read_subscription, to_record
+from tidings.model.door.subscription import Subscription, changed, make_subscription, read_subscription
+from tidings.model.door.subscription_record import from_record, to_record
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.linear import Linear, parse_linear
 from tidings.model.values.schema import Category, Number, Place, Schema, Time, Words

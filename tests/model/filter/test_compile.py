@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidings import Category, Number, Place, Schema, Time, Words
 from tidings.errors import FilterError, NeverMatchesWarning
-from tidings.model.door.subscription import clause_to_record
+from tidings.model.door.subscription_record import clause_to_record
 from tidings.model.filter.clause import Clause, above, below
 from tidings.model.filter.compile import compile_filter, compile_residue
 from tidings.model.filter.like import like_matcher

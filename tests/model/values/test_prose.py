@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.oracle import prose as oracle
 from tidings.errors import DroppedWarning, FilterError, SchemaError
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import batch_of, events_from_arrow, subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscriptions_from_arrow
+from tidings.model.columns.tables import batch_of, events_from_arrow
 from tidings.model.columns.tokens import tokenize_array
 from tidings.model.door.event import EventReader
 from tidings.model.door.event_record import event_body, event_from_record, event_to_record

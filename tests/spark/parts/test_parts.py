@@ -12,7 +12,8 @@ from tidings.durable.snapshots import snapshots_at
 from tidings.errors import StorageError, SubscriptionError
 from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import events_from_arrow, subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscriptions_from_arrow
+from tidings.model.columns.tables import events_from_arrow
 from tidings.spark import build, match
 from tidings.spark.parts import match_parts
 from tidings.spark.parts.cut import cut_by, extents

@@ -28,8 +28,9 @@ from tidings.match.store.sorted_ids import ABSENT
 from tidings.match.store.store import live_rows
 from tidings.match.store.subscription_rows import Rows, rows_of, rows_of_batch
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import SubscriptionBatch
-from tidings.model.door.subscription import Subscription, to_record
+from tidings.model.columns.subscription_tables import SubscriptionBatch
+from tidings.model.door.subscription import Subscription
+from tidings.model.door.subscription_record import to_record
 from tidings.model.values.schema import Schema
 
 

@@ -21,7 +21,7 @@ from tidings.durable.registry import Registry
 from tidings.errors import StorageError
 from tidings.match.store.live_segment import LiveSegment
 from tidings.match.store.sorted_ids import ABSENT, Names
-from tidings.model.door.subscription import to_record
+from tidings.model.door.subscription_record import to_record
 
 pc = lazily("pyarrow.compute")
 pq = lazily("pyarrow.parquet")

@@ -19,7 +19,7 @@ from tidings._lazy import lazily
 from tidings.model.columns.arrays import ClauseColumns, Vocabularies, encode_clauses, ragged_take
 from tidings.model.columns.gather import concat_clauses, gather_clauses
 from tidings.model.columns.rankings import Rankings
-from tidings.model.columns.tables import SubscriptionBatch
+from tidings.model.columns.subscription_tables import SubscriptionBatch
 from tidings.model.door.subscription import Subscription
 from tidings.model.values.pace import PACES
 from tidings.model.values.schema import Schema

@@ -12,7 +12,8 @@ import shapely
 from tidings.match.answers.results import instant
 from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_from_record
-from tidings.model.door.subscription import Subscription, to_record
+from tidings.model.door.subscription import Subscription
+from tidings.model.door.subscription_record import to_record
 from tidings.model.values.outline import Outline
 from tidings.model.values.prose import texts_of
 from tidings.model.values.schema import Attribute, Date, Place, Schema, Time

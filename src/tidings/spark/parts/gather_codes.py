@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscriptions_from_arrow
 from tidings.model.values.schema import Schema
 from tidings.spark.frames.arrow_stage import Batches
 from tidings.spark.frames.parquet_files import Given, form_of, map_given

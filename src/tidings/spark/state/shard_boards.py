@@ -23,7 +23,8 @@ from tidings.match.store.hits import LONG_AGO
 from tidings.match.store.sorted_ids import ABSENT
 from tidings.model.door.event import Event
 from tidings.model.door.event_record import event_from_record, event_to_record
-from tidings.model.door.subscription import Subscription, from_record, to_record
+from tidings.model.door.subscription import Subscription
+from tidings.model.door.subscription_record import from_record, to_record
 from tidings.model.filter.clause import Values
 from tidings.spark.frames.id_hash import spread
 from tidings.topic.gates import GATE

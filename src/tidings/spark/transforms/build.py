@@ -33,7 +33,7 @@ from tidings.match.store.event_statistics import Statistics
 from tidings.match.store.segment import Segment
 from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscriptions_from_arrow
 from tidings.model.values.schema import Attribute, Schema
 from tidings.spark.frames.arrow_stage import Batches, together
 from tidings.spark.frames.parquet_files import Given, given_by, map_given

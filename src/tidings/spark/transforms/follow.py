@@ -27,7 +27,7 @@ from tidings.durable.opening import DurableTopic, open_topic
 from tidings.durable.snapshots import LakeSnapshots, Snapshots, snapshots_at
 from tidings.errors import BulkError, SubscriptionError, TidingsError
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscriptions_from_arrow
 from tidings.spark.frames.pins import pinned
 from tidings.spark.frames.session import is_connect
 from tidings.spark.transforms.changes import Refused, gone_and_set, last_of_each, read_object, text_of

@@ -28,7 +28,7 @@ from tidings.durable.manifest import save_vocabularies
 from tidings.durable.snapshots import LakeSnapshots
 from tidings.errors import SubscriptionError, TidingsError
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscriptions_from_arrow
 from tidings.model.door.subscription import Subscription, make_subscription
 from tidings.model.values.schema import Schema
 from tidings.rank.relevance import relevance_of

@@ -30,7 +30,8 @@ from tidings.durable.leases import PINS
 from tidings.durable.snapshots import LakeSnapshots, snapshots_at
 from tidings.errors import EventError, SchemaError, StorageError, SubscriptionError, TidingsError
 from tidings.model.columns.arrays import Vocabularies
-from tidings.model.columns.tables import events_from_arrow, subscriptions_from_arrow
+from tidings.model.columns.subscription_tables import subscriptions_from_arrow
+from tidings.model.columns.tables import events_from_arrow
 from tidings.model.values.schema import Attribute, Schema
 from tidings.spark.frames.answer_columns import CORRUPT, FOUND, REASON
 from tidings.spark.frames.arrow_stage import Batches, Columns, frame_form, given_out, map_arrow, shaped

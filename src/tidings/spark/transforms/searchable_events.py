@@ -22,7 +22,8 @@ from tidings.match.store.segment import Segment
 from tidings.match.store.subscription_rows import rows_of_batch
 from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.arrow_numbers import NONE
-from tidings.model.columns.tables import EventBatch, SubscriptionBatch, events_from_arrow
+from tidings.model.columns.subscription_tables import SubscriptionBatch
+from tidings.model.columns.tables import EventBatch, events_from_arrow
 from tidings.model.columns.vocabulary import Vocabulary
 from tidings.model.values.schema import Schema
 from tidings.spark.frames.answer_columns import FOUND
