@@ -1,6 +1,8 @@
 """Gateways on a real broker: bytes beside Unicast in the same run, the painter's pace and memory, and how soon an SSE client hears.
 
-    python -m benchmarks.gateways [--watchers 10000000] [--events 300] [--seconds 20]
+    python -m benchmarks.gateways [--watchers 10000000] [--events 300] [--seconds 20] [--part all]
+
+A part, `pace` or `streams`, can be run alone; its figures say of which run they are.
 
 Objects and updates are those of [range-topk, section V]: 10,000 objects, uniform, k = 20, watchers uniform. Four processes read the
 zones' partitions and keep the lists of simulated watchers, `--watchers` of them together, from the messages alone; at the end some
@@ -11,6 +13,7 @@ lists of each are judged by sorting the objects. Unicast is the paper's, on the 
 | from the painter       | bytes that librdkafka sent to the broker, protocol and objects included                             |
 | through Kafka          | bytes of the segments of `messages`: what was stored, and sent to whoever has the zone               |
 | to the gateways        | bytes that the four readers received                                                                |
+| painter alone          | its processor time with nobody who reads, and with the watchers' sketch that gateways would give it     |
 | update to SSE          | from the oldest update of a batch to its notification in a client's hands; 1,000 updates a second     |
 """
 
@@ -47,6 +50,7 @@ from tidings.serve.gateway.layout import Plan, named
 from tidings.serve.gateway.painter import Painter
 from tidings.serve.gateway.records import consumer_of
 from tidings.serve.gateway.replica import Replica
+from tidings.serve.gateway.sketch import RECTANGLES
 from tidings.serve.gateway.zone import Zone
 
 RESULT = Path(__file__).parent / "results" / "gateways.json"
@@ -202,6 +206,39 @@ def painted(broker: Broker, workload: Any, watchers: int, events: int) -> dict[s
     return report
 
 
+def paced(broker: Broker, workload: Any, watchers: int, batches: int) -> dict[str, Any]:
+    """The painter alone, in batches: updates a second of its processor time, its threads and Kafka's client included."""
+    points = watchers_of(0, watchers)
+    zones = Zones.balanced(points[:20_000], ZONES)
+    owners, numbers, x, y = zones.owners(points), *workload.updates
+    parts = (points[owners == zone] for zone in range(len(zones)))
+    sketch = np.concatenate([WatchIndex.build(np.arange(len(p), dtype=np.int32), p).sketch(RECTANGLES).cover() for p in parts])
+    found: dict[str, Any] = {"watchers": watchers, "rectangles of the sketch": len(sketch)}
+    for name, boxes in (("Paint-Batch", None), ("Paint-Batch for the sketch", sketch)):
+        topic = f"pace{len(found)}"
+        painter = Painter(broker.address, Plan(topic, SCHEMA, "flat", (FAMILY,), (zones,)))
+        here = zip(workload.x.tolist(), workload.y.tolist(), strict=True)
+        painter.publish({f"f{i}": {"x": x, "y": y} for i, (x, y) in enumerate(here)}, 0)
+        painter.painters[0].cover(boxes)
+        spent, began, messages = [], time.perf_counter(), 0
+        for start in range(0, len(numbers), BATCH):
+            flats = {f"f{numbers[i]}": {"x": float(x[i]), "y": float(y[i])} for i in range(start, start + BATCH)}
+            cpu = time.process_time()
+            messages += painter.publish(flats, 0)
+            spent.append(time.process_time() - cpu)
+        took = time.perf_counter() - began
+        painter.close()
+        spent = spent[-batches:]  # those before are for kernels to be compiled in
+        found[name] = {
+            "batches": batches,
+            "messages an update": messages / len(numbers),
+            "updates a second of processor": BATCH * batches / sum(spent),
+            "of the slowest and the fastest batch": [BATCH / max(spent), BATCH / min(spent)],
+            "updates a second": len(numbers) / took,
+        }
+    return found
+
+
 def settle(painter: Painter, sent: Sent) -> None:
     """Until librdkafka has said what it sent, which it does when it is asked for anything."""
     for _ in range(15):
@@ -226,13 +263,16 @@ def unicast(workload: Any, watchers: int, events: int) -> dict[str, Any]:
     return {"watchers told an update": float(affected.mean()), "bytes an update": float(affected.mean()) * MESSAGE_BYTES}
 
 
-async def listened(urls: list[str], cursors: dict[str, int], seconds: float) -> list[float]:
-    """Milliseconds from the oldest update of a batch to the client, for every notification of all streams."""
+async def listened(urls: list[str], cursors: dict[str, int], seconds: float, pipe: Any) -> list[float]:
+    """Milliseconds from the oldest update of a batch to the client, for every notification of all streams, which are open before
+    the first update."""
     delays: list[float] = []
+    opened = asyncio.Semaphore(0)
 
     async def listen(client: httpx.AsyncClient, id: str, cursor: int) -> None:
         url = f"{urls[hash(id) % len(urls)]}/watchers/{id}/stream"
         async with client.stream("GET", url, headers={"last-event-id": str(cursor)}) as response:
+            opened.release()
             async for line in response.aiter_lines():
                 if line.startswith("data: ") and '"at"' in line:
                     now = time.time()
@@ -241,6 +281,9 @@ async def listened(urls: list[str], cursors: dict[str, int], seconds: float) -> 
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(timeout=None, follow_redirects=True, limits=limits) as client:
         tasks = [asyncio.create_task(listen(client, id, cursor)) for id, cursor in cursors.items()]
+        for _ in tasks:
+            await opened.acquire()
+        pipe.send("go")
         await asyncio.sleep(seconds)
         for task in tasks:
             task.cancel()
@@ -301,8 +344,7 @@ def heard(broker: Broker, folder: Path, seconds: float, streams: int = 100, gate
             points = watchers_of(7, streams).tolist()
             cursors = {f"w{i}": begun(client, urls[i % gateways], f"w{i}", l, r) for i, (l, r) in enumerate(points)}
         print(f"{streams} watchers have begun", flush=True)
-        pipe.send("go")
-        delays = asyncio.run(listened(urls, cursors, seconds + 3))
+        delays = asyncio.run(listened(urls, cursors, seconds + 3, pipe))
         told = pipe.recv()
         publisher.join()
     finally:
@@ -325,14 +367,22 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=300)
     parser.add_argument("--batches", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--part", choices=("all", "pace", "streams"), default="all")
     said = parser.parse_args()
     workload = synthetic(1, said.events + said.batches * BATCH)
     folder = Path(tempfile.mkdtemp())
     broker = Broker(folder)
-    report: dict[str, Any] = {"run": provenance()}
+    report: dict[str, Any] = {"run": provenance()} if said.part == "all" else json.loads(RESULT.read_text())
     try:
-        report["update to SSE"] = heard(broker, folder, said.seconds)
-        kept(report)
+        if said.part in ("all", "streams"):
+            report["update to SSE"] = heard(broker, folder, said.seconds) | {"run": provenance()}
+            kept(report)
+        if said.part in ("all", "pace"):
+            batches = synthetic(1, 2 * said.batches * BATCH)
+            report["painter alone"] = paced(broker, batches, said.watchers, said.batches) | {"run": provenance()}
+            kept(report)
+        if said.part != "all":
+            return
         report["Unicast"] = unicast(workload, said.watchers, said.events)
         report |= painted(broker, workload, said.watchers, said.events)
         for name in ("from the painter", "through Kafka", "to the gateways"):

@@ -1,1 +1,1 @@
-"""The content-driven network of [range-topk, section V], simulated and over sockets: comparators of the papers' experiments."""
+"""The greedy forwarding of [range-topk, section V], simulated over the product's zones: the comparator of gateways on Kafka."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidings.boards.paint.batch import coalesce, paint_batch
-from tidings.boards.paint.line import NOW, WAS, beside, draw_line, mark_exposed, places_above
+from tidings.boards.paint.line import NOW, WAS, beside, draw_line, mark_exposed, places_above, places_above_twice
 from tidings.boards.paint.paint import PaintDense
 from tidings.boards.paint.watch_lists import WatchLists
 from tidings.index.points.objects import ObjectIndex, move_all
@@ -64,6 +64,18 @@ def test_a_walk_finds_the_nearest_that_rank_above(line, k):
                     walk = range(start, -1, -1) if side < 0 else range(start, len(line.x))
                     better = [q for q in walk if (line.y[time, q], line.tie[q]) < (height, line.tie[place]) and q != 40]
                     assert found[:count].tolist() == better[:k]
+
+
+def test_one_walk_finds_what_two_would(line):
+    line, _, _ = line
+    was, now, one = (np.zeros(9, np.int32) for _ in range(3))
+    for place in range(0, len(line.x), 61):
+        for side in (-1, 1):
+            height, mark = line.y[:, place].min(), line.tie[place]
+            counts = places_above_twice(line, place, side, height, mark, 9, was, now)
+            for time, count, both in zip((WAS, NOW), counts, (was, now), strict=True):
+                assert count == places_above(line, time, place, side, height, mark, -1, 9, one)
+                assert both[:count].tolist() == one[:count].tolist()
 
 
 @pytest.mark.parametrize("k", [1, 7])

@@ -37,13 +37,15 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings._jit import borrowing_kernel, kernel
-from tidings.boards.paint.line import NOW, WAS, Line, draw_line, mark_exposed, places_above
+from tidings.boards.paint.line import NOW, WAS, Line, draw_line, mark_exposed, places_above, places_above_twice
 from tidings.boards.paint.paint import PaintDense
 from tidings.boards.paint.sparse import merge_tiles, snap_tiles
-from tidings.boards.paint.tiles import NONE, Messages, Painting, Scratch, cut_out, emit, empty_messages, scratch
+from tidings.boards.paint.tiles import NONE, Messages, Painting, Scratch, cut_out, emit, empty_messages, enclose, scratch
 from tidings.index.packed.types import Bool, Float64, Int32, Int64
 from tidings.index.points.object_arrays import MIN_Y_CALLS, ObjectArrays
 from tidings.index.points.objects import move_all
+from tidings.index.points.tree_arrays import TreeArrays
+from tidings.index.points.tree_questions import gather
 
 A, B, C = 0, 1, 2
 """Staircases of one corner: where the object belongs now, where its old value was held, and where that would stay."""
@@ -118,6 +120,15 @@ def climb(line: Line, time: int, place: int, height: float, mark: float, without
 
 
 @borrowing_kernel
+def climb_twice(line: Line, place: int, tie: float, k: int, s: Stairs) -> None:
+    """A and B of an object that stands where it stood."""
+    height = line.y[NOW, place]
+    s.absent[A], s.absent[B] = False, False
+    s.wests[B], s.wests[A] = places_above_twice(line, place, -1, height, tie, k, s.west[B], s.west[A])
+    s.easts[B], s.easts[A] = places_above_twice(line, place, 1, height, tie, k, s.east[B], s.east[A])
+
+
+@borrowing_kernel
 def top_of(s: Stairs, stair: int, passed: int, k: int, end: int) -> int:
     """The place before which r must stay where so many in the west are in range: NONE if nobody has it, `end` if all have."""
     if s.absent[stair] or passed == k:
@@ -175,6 +186,9 @@ def told_region(
     """Tile the watchers to tell of an object, or of its departure: (how many tiles, whether they are in `piece`)."""
     was, here = line.place[WAS, number], line.place[NOW, number]
     t.absent[:] = True
+    if not changed:
+        climb_twice(line, here, tie, k, t)
+        return combine(line, here, k, True, t, s.tile), False
     if here >= 0:
         climb(line, NOW, here, line.y[NOW, here], tie, NONE, k, A, t)
     if departing:
@@ -184,12 +198,22 @@ def told_region(
         climb(line, NOW, was, line.y[WAS, was], tie, here, k, C, t)
         tiles = combine(line, was, k, False, t, s.tile)
         return (cut_out(s.tile, tiles, s.stair[0], steps, line.x[here], s.piece), True) if steps else (tiles, False)
-    if not changed:
-        climb(line, WAS, here, line.y[WAS, here], tie, NONE, k, B, t)
-    elif was == here and line.y[NOW, here] > line.y[WAS, here]:
+    if was == here and line.y[NOW, here] > line.y[WAS, here]:
         climb(line, WAS, here, line.y[WAS, here], tie, NONE, k, B, t)
         climb(line, NOW, here, line.y[WAS, here], tie, NONE, k, C, t)
-    return combine(line, here, k, not changed, t, s.tile), False
+    return combine(line, here, k, False, t, s.tile), False
+
+
+@kernel
+def around(p: Painting, tile: Float64, tiles: int, s: Scratch) -> TreeArrays:
+    """The leaves that meet the box around some tiles, if they are few, else the whole tree."""
+    box = s.box[0]
+    box[0], box[1] = np.inf, -np.inf
+    for i in range(tiles):
+        enclose(box, tile[i])
+    if tiles > 1 and gather(p.watchers, box, p.few):
+        return p.few
+    return p.watchers
 
 
 @kernel
@@ -204,7 +228,7 @@ def tell_batch(
     out: Messages,
     count: int,
 ) -> tuple[Messages, int]:
-    now, watchers = p.objects, p.watchers
+    now = p.objects
     for i in range(len(numbers)):
         number = numbers[i]
         here = now.block_of[number] >= 0
@@ -213,7 +237,8 @@ def tell_batch(
         tiles, cut = told_region(line, p.k, number, now.tie[number], changed[i], departing, s, t)
         tile = s.piece if cut else s.tile
         if p.sparse:
-            tiles = merge_tiles(watchers, tile, snap_tiles(watchers, tile, s.strip, tiles))
+            near = around(p, tile, tiles, s)
+            tiles = merge_tiles(near, tile, snap_tiles(near, tile, s.strip, tiles))
         x, y = (now.x[number], now.y[number]) if here else (line.x[line.place[WAS, number]], np.inf)
         out, count = emit(out, count, tile, tiles, number, x, y, NONE, (x, y))
     return out, count

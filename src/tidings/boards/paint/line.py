@@ -128,6 +128,27 @@ def places_above(
 
 
 @borrowing_kernel
+def places_above_twice(
+    line: Line, place: int, side: int, height: float, mark: float, k: int, was: Int32, now: Int32
+) -> tuple[int, int]:
+    """`places_above` before and after, in one walk: most objects stand where they stood."""
+    old, new, tie = line.y[WAS], line.y[NOW], line.tie
+    before, after, q = 0, 0, beside(line, place, side)
+    while 0 <= q < len(tie) and (before < k or after < k):
+        if before < k and old[q] <= height and (old[q] < height or tie[q] < mark):
+            was[before] = q
+            before += 1
+        if after < k and new[q] <= height and (new[q] < height or tie[q] < mark):
+            now[after] = q
+            after += 1
+        q += side
+        if (q & (GROUP - 1)) == (GROUP - 1 if side < 0 else 0):
+            one, other = skipped(line, WAS, q, side, height), skipped(line, NOW, q, side, height)
+            q = max(one, other) if side < 0 else min(one, other)
+    return before, after
+
+
+@borrowing_kernel
 def mark_exposed(line: Line, place: int, height: float, limit: float, k: int, seen: Float64, exposed: Int64) -> int:
     """Mark who, as things stand now, is among the best k of a range with this place and ranks from `height` to `limit`; how many.
 

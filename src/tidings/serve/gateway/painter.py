@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -94,9 +94,9 @@ class Painter:
             self._cover(self._sketch)
 
     @property
-    def keys(self) -> set[str]:
-        """Of all objects that are in some family."""
-        return {key for painter in self.painters for key in painter.objects.keys.number}
+    def keys(self) -> Iterator[str]:
+        """Of all objects that are in some family, perhaps more than once; none is read unless it is asked for."""
+        return (key for painter in self.painters for key in painter.objects.keys.number)
 
     def publish(self, changes: Mapping[str, Values | None], at: int) -> int:
         """Tell of objects that now have these values, in one sequence; how many messages there are. None is an object gone.
