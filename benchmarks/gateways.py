@@ -2,11 +2,10 @@
 
     python -m benchmarks.gateways [--watchers 10000000] [--events 300] [--seconds 20] [--part all]
 
-A part, `pace` or `streams`, can be run alone; its figures say of which run they are.
-
 Objects and updates are those of [range-topk, section V]: 10,000 objects, uniform, k = 20, watchers uniform. Four processes read the
 zones' partitions and keep the lists of simulated watchers, `--watchers` of them together, from the messages alone; at the end some
 lists of each are judged by sorting the objects. Unicast is the paper's, on the same watchers and updates, 16 bytes a watcher told.
+A part, `pace` or `streams`, can be run alone; its figures say of which run they are.
 
 | figure                 | what it is                                                                                        |
 |------------------------|---------------------------------------------------------------------------------------------------|
@@ -217,8 +216,7 @@ def paced(broker: Broker, workload: Any, watchers: int, batches: int) -> dict[st
     for name, boxes in (("Paint-Batch", None), ("Paint-Batch for the sketch", sketch)):
         topic = f"pace{len(found)}"
         painter = Painter(broker.address, Plan(topic, SCHEMA, "flat", (FAMILY,), (zones,)))
-        here = zip(workload.x.tolist(), workload.y.tolist(), strict=True)
-        painter.publish({f"f{i}": {"x": x, "y": y} for i, (x, y) in enumerate(here)}, 0)
+        painter.publish({f"f{i}": {"x": float(x), "y": float(workload.y[i])} for i, x in enumerate(workload.x)}, 0)
         painter.painters[0].cover(boxes)
         spent, began, messages = [], time.perf_counter(), 0
         for start in range(0, len(numbers), BATCH):
@@ -264,8 +262,7 @@ def unicast(workload: Any, watchers: int, events: int) -> dict[str, Any]:
 
 
 async def listened(urls: list[str], cursors: dict[str, int], seconds: float, pipe: Any) -> list[float]:
-    """Milliseconds from the oldest update of a batch to the client, for every notification of all streams, which are open before
-    the first update."""
+    """Milliseconds from the oldest update of a batch to the client, for every notification; streams are open before the first."""
     delays: list[float] = []
     opened = asyncio.Semaphore(0)
 

@@ -35,8 +35,6 @@ Result = TypeVar("Result")
 POLL = 0.02
 COMMIT = 1.0
 """Seconds."""
-SOME = 200
-"""Records between which others' calls wait."""
 OPEN = 120
 """Seconds after which no transaction is open any more."""
 
@@ -140,7 +138,8 @@ class Consuming:
             while not self._stop.is_set():
                 self._work()
                 self._ignored.clear()
-                for record in self._records():
+                first = self._consumer.poll(POLL)  # `consume` alone would wait for more to come
+                for record in () if first is None else (first, *self._consumer.consume(200, 0)):
                     if record.partition() not in self._ignored:
                         self._take(record)
                 if time.monotonic() - committed > COMMIT:
@@ -151,11 +150,6 @@ class Consuming:
                 self._drop(zone)
             self._consumer.close()
             self.replica.close()
-
-    def _records(self) -> list[Message]:
-        """What is there, once there is something: `consume` alone would wait for more to come."""
-        first = self._consumer.poll(POLL)
-        return [] if first is None else [first, *self._consumer.consume(SOME, 0)]
 
     def _work(self) -> None:
         while True:
