@@ -11,7 +11,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from tests.serve.gateway.world import World, wait_until, world
+from tests.serve.gateway.world import World, world
 from tidings.errors import TidingsError
 
 ACTS = ("join", "leave", "kill", "kill", "kill", "kill", "restart", "split", "watch", "end")
@@ -31,7 +31,7 @@ def faults(seed: int, rounds: int, folder: Path | None = None) -> dict[str, int]
             done = perform(flats, act, number)
             counts[done] = counts.get(done, 0) + 1
             for _ in range(flats.draw.randrange(1, 6)):
-                publish(flats, flats.draw.choice([1, 1, 4]))
+                flats.update(flats.draw.choice([1, 1, 4]))
             if number % 5 == 4:
                 flats.agree()
         flats.agree()
@@ -42,22 +42,6 @@ def faults(seed: int, rounds: int, folder: Path | None = None) -> dict[str, int]
 def begin(flats: World, name: str, hears: bool) -> None:
     l = flats.draw.randrange(80) / 8
     flats.watch(name, l, l + flats.draw.randrange(40) / 8, hears=hears)
-
-
-def publish(flats: World, count: int) -> None:
-    """A painter that Kafka refuses goes back to what Kafka has, and says it again."""
-    changes = flats.drawn(count)
-
-    def taken() -> bool:
-        try:
-            flats.painter.publish(changes, 0)
-        except (KafkaException, TidingsError):
-            flats.painter.load()
-            return False
-        return True
-
-    wait_until("the painter is heard", taken)
-    flats.expect(changes)
 
 
 def perform(flats: World, act: str, number: int) -> str:

@@ -72,8 +72,11 @@ def test_who_is_away_while_its_zone_is_split_misses_nothing(tmp_path):
         flats.update(5)
         flats.painter.split(0)
         flats.update(5)
-        flats.painter.split(1)
+        flats.painter.split(2)  # what was just cut off
         flats.update(5)
+        flats.caught_up()
+        flats.join()
+        flats.gateways.pop(0).end()
         flats.caught_up()
         for ear in flats.ears.values():
             ear.start()

@@ -29,9 +29,23 @@ def test_plans_watchers_and_sketches_come_back():
     assert (again.families, again.partitions, dict(again.schema)) == (plan.families, 4, dict(SCHEMA))
     split = plan.split(1, 0, SAMPLE[plan.zones[0].owners(SAMPLE) == 1], 18)
     assert (split.partitions, split.epoch, split.since, len(split.zones[1])) == (5, 4, 18, 4)
+    origin = Origin(1, 2, 3, 4, 5, Origin(0, 1, 2, 3, 4))
     for watcher in (
         Watcher("ann", "f", -math.inf, 3.5, 2, 9),
-        Watcher("bob", "f", 0.0, math.inf, 1, 0, False, "o", "http://x/", "whsec_", {"a": "b"}, Origin(1, 2, 3, 4, 5)),
+        Watcher(
+            "bob",
+            "f",
+            0.0,
+            math.inf,
+            1,
+            0,
+            False,
+            "o",
+            "http://x/",
+            "whsec_",
+            {"a": "b"},
+            origin,
+        ),
     ):
         assert Watcher.from_json(watcher.to_json()) == watcher
     boxes = np.array([[[-math.inf, 1.0], [2.0, math.inf]], [[0.0, 0.0], [0.5, 0.5]]])

@@ -18,13 +18,14 @@ from typing import Any
 
 import httpx
 import numpy as np
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 import tidings as td
 from tests.oracle.boards import BoardsOracle
 from tests.spark.kafka.broker import Broker
 from tidings.boards.messages.family import Family
 from tidings.boards.paint.zones import Zones
+from tidings.errors import TidingsError
 from tidings.match.answers.results import Notification, instant
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.operands import compile_number
@@ -176,9 +177,18 @@ class World:
         return answer
 
     def update(self, count: int = 1) -> None:
-        """Objects come, change and go, in one sequence."""
+        """Objects come, change and go, in one sequence. A painter that is refused goes back to what Kafka has, and repeats it."""
         changes = self.drawn(count)
-        self.painter.publish(changes, 0)
+
+        def taken() -> bool:
+            try:
+                self.painter.publish(changes, 0)
+            except (KafkaException, TidingsError):
+                self.painter.load()
+                return False
+            return True
+
+        wait_until("the painter is heard", taken)
         self.expect(changes)
 
     def drawn(self, count: int) -> dict[str, Any]:

@@ -15,19 +15,21 @@ import logging
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tidings.errors import TidingsError
+from tidings.serve.gateway.hearer import Hearer
 from tidings.serve.gateway.layout import TAIL, Plan, named
 from tidings.serve.gateway.painter import read_plan
 from tidings.serve.gateway.records import PATIENCE, Origin, Partition, Watcher, consumer_of, header
 from tidings.serve.gateway.replica import Replica
-from tidings.serve.gateway.zone import LAST, Position, Zone, number_of
+from tidings.serve.gateway.zone import LAST, Position, Start, Zone, number_of
 from tidings.serve.hearing.notes import Note
 
 log = logging.getLogger("tidings.gateway")
@@ -39,26 +41,6 @@ OPEN = 120
 """Seconds after which no transaction is open any more."""
 
 
-class Hearer(Protocol):
-    """What the thread tells the rest of the gateway; called in the thread."""
-
-    def opened(self, zone: Zone, sent: int | None) -> None: ...
-
-    def told(self, zone: Zone, notes: list[Note], upto: int) -> None: ...
-
-    def noted(self, zone: Zone, record: Message) -> None: ...
-
-    def called(self, zone: Zone, watcher: Watcher) -> None: ...
-
-    def silent(self, zone: Zone, id: str) -> None: ...
-
-    def closed(self, zone: Zone) -> None: ...
-
-    def sent(self, zone: Zone) -> int: ...
-
-    def split(self, zone: Zone, plan: Plan) -> None: ...
-
-
 def group_of(topic: str) -> str:
     return f"tidings-gateways-{topic}"
 
@@ -68,8 +50,8 @@ class Consuming:
         self.plan, self.zones = plan, dict[int, Zone]()
         self.replica: Replica
         self._brokers, self._hearer, self._hold = brokers, hearer, hold
-        self._starts: dict[int, tuple[int | None, int | None]] = {}
-        """of zones that load: the sequence to begin from, and how far webhooks were sent"""
+        self._starts: dict[int, Start] = {}
+        """of zones that load"""
         self._ignored: set[int] = set()
         """zones that began anew: what is left of their records at hand comes again"""
         self._jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
@@ -179,7 +161,7 @@ class Consuming:
             if zone is None and part.partition in begin:
                 zone = self.zones[part.partition] = Zone(self.plan, part.partition)
                 zone.offset, zone.noted = begin[part.partition][self._messages], begin[part.partition][self._notes]
-                zone.settled = self._starts[part.partition][0] is not None
+                zone.settled = self._starts[part.partition].sequence is not None
             if part.topic == self._watchers:
                 part.offset = OFFSET_BEGINNING if zone is None or not zone.ready else zone.watched
             elif zone is not None and zone.number in begin:
@@ -200,11 +182,11 @@ class Consuming:
             messages, notes = self._consumer.committed([messages, notes], PATIENCE)
             said = json.loads(messages.metadata) if messages.offset >= 0 and messages.metadata else None
             if said is not None and time.time() - said["time"] < TAIL / 1000 - OPEN:
-                self._starts[number] = said["sequence"], said["sent"]
+                self._starts[number] = Start(said["sequence"], said["sent"], Origin.of(said.get("origin")))
             else:
                 since = int((time.time() - OPEN) * 1000)
                 [messages] = self._consumer.offsets_for_times([TopicPartition(self._messages, number, since)], PATIENCE)
-                self._starts[number] = None, None
+                self._starts[number] = Start()
             # Where there is none nothing was written lately, so nothing is open, or nobody has heard of notes yet.
             begin[number] = {
                 part.topic: part.offset if part.offset >= 0 else self._consumer.get_watermark_offsets(part, timeout=PATIENCE)[1]
@@ -264,15 +246,16 @@ class Consuming:
                 self._load(zone)
 
     def _load(self, zone: Zone) -> None:
-        sequence, sent = self._starts.pop(zone.number)
-        origin = next((watcher.moved for watcher in zone.waiting.values() if watcher.moved is not None), None)
+        sequence, sent, origin = self._starts.pop(zone.number)
+        if sequence is None and origin is None:
+            origin = next((watcher.moved for watcher in zone.waiting.values() if watcher.moved is not None), None)
         told: list[tuple[list[Note], int]] = []
-        if sequence is not None:
-            self._load_from(zone, sequence)
-        elif origin is not None:
-            sent = origin.sent
-            self._load_from(zone, origin.sequence)
+        if origin is not None:
+            sent = max(sent, origin.sent)
+            self._load_from(zone, origin.oldest_first()[0].sequence)
             told = self._told_before(zone, origin)
+        elif sequence is not None:
+            self._load_from(zone, sequence)
         else:
             # The newest objects: watchers whose first list is older than they are miss what came between, and are told so (`gap`).
             zone.load(self.replica.advance(), self.replica)
@@ -294,22 +277,24 @@ class Consuming:
             replica.close()
 
     def _told_before(self, zone: Zone, origin: Origin) -> list[tuple[list[Note], int]]:
-        """What watchers were told in the zone that was split, from its records; then the new partition is read from its first."""
-        told, partition = [], Partition(self._brokers, self._messages, origin.zone, origin.offset)
-        try:
-            for record in partition.to_end():
-                if header(record, "sequence") >= origin.split:
-                    break
-                if header(record, "version"):
-                    told.append(zone.hear(record, 0.0))
-        finally:
-            partition.close()
+        """What watchers were told where they came from, from its records; then the zone's own partition is read from its first."""
+        told, zone.origin = [], origin
+        for at in origin.oldest_first():
+            partition = Partition(self._brokers, self._messages, at.zone, at.offset)
+            try:
+                for record in partition.to_end():
+                    if header(record, "sequence") >= at.split:
+                        break
+                    if header(record, "version"):
+                        told.append(zone.hear(record, 0.0))
+            finally:
+                partition.close()
         place = TopicPartition(self._messages, zone.number)
         zone.offset = place.offset = self._consumer.get_watermark_offsets(place, timeout=PATIENCE)[0]
         self._consumer.seek(place)
-        zone.positions.clear()
-        zone.sequence, zone.settled = max(zone.sequence, origin.split), True
-        zone.positions.append(Position(time.monotonic(), zone.offset, zone.sequence))
+        zone.sequence = max(zone.sequence, origin.split)
+        zone.positions = deque([Position(time.monotonic(), zone.offset, zone.sequence)])
+        zone.owed = self._said(zone, zone.positions[0], origin.sent)
         return [*told, ([], number_of(zone.sequence, LAST))]
 
     def _watch(self, zone: Zone, record: Message) -> None:
@@ -346,11 +331,11 @@ class Consuming:
     def reload(self, zone: Zone, since: int | None) -> None:
         """Begin a zone anew from a sequence, or from what a successor would begin from, and tell again what came after it. None is
         where its watchers came from."""
-        first = zone.first
+        first, since = zone.first, None if zone.origin is not None else since
         self._drop(zone)
         anew = self.zones[zone.number] = Zone(self.plan, zone.number)
         anew.noted, anew.settled, anew.owed = zone.noted, zone.settled, zone.owed
-        self._starts[zone.number] = None if since is None else min(since, first.sequence), None
+        self._starts[zone.number] = Start(None if since is None else min(since, first.sequence), origin=zone.origin)
         self._ignored.add(zone.number)
         offset = OFFSET_BEGINNING if since is None or first.sequence > since else first.offset
         messages, notes = TopicPartition(self._messages, zone.number, offset), TopicPartition(self._notes, zone.number)
@@ -375,9 +360,8 @@ class Consuming:
         for zone in self.zones.values():
             found = zone.commit_at(now - self._hold, self._hearer.sent(zone)) if zone.ready else None
             if found is not None:
-                sent = min(self._hearer.sent(zone), zone.sequence)
-                said = {"sequence": found.sequence, "sent": sent, "time": time.time()}
-                zone.owed = TopicPartition(self._messages, zone.number, found.offset, metadata=json.dumps(said))
+                zone.origin = None
+                zone.owed = self._said(zone, found, min(self._hearer.sent(zone), zone.sequence))
             if zone.owed is not None:
                 offsets.append(zone.owed)
             while zone.note_positions and zone.note_positions[0][0] <= now - self._hold:
@@ -391,6 +375,10 @@ class Consuming:
                 log.warning("how far the gateway is was not taken: %s", error)
             else:
                 self._taken(None, taken or [])
+
+    def _said(self, zone: Zone, at: Position, sent: int) -> TopicPartition:
+        said = {"sequence": at.sequence, "sent": sent, "time": time.time(), "origin": zone.origin}
+        return TopicPartition(self._messages, zone.number, at.offset, metadata=json.dumps(said))
 
     def _taken(self, problem: KafkaError | None, partitions: list[TopicPartition]) -> None:
         for part in partitions if problem is None else ():

@@ -24,7 +24,7 @@ from tidings.serve.delivery.senders import Http, Webhooks
 from tidings.serve.delivery.sinks import WEBHOOK, Secret, Sink, Target
 from tidings.serve.gateway.consuming import Consuming
 from tidings.serve.gateway.handing import Handing
-from tidings.serve.gateway.layout import Plan, named
+from tidings.serve.gateway.layout import Plan, await_topics, named
 from tidings.serve.gateway.painter import read_plan
 from tidings.serve.gateway.records import PATIENCE, Origin, Watcher
 from tidings.serve.gateway.sketch import RECTANGLES, boxes_json, sketch_key
@@ -221,7 +221,7 @@ class Gateway:
             raise TidingsError(f"Kafka did not take the watcher {key!r}: {done[0][0] if done else 'no answer'}")
         return int(done[0][1].offset())
 
-    # What the thread tells (`consuming.Hearer`)
+    # What the thread tells (`hearer.Hearer`)
 
     def opened(self, zone: Zone, sent: int | None) -> None:
         self._sent[zone.number] = max(zone.began, sent or 0)
@@ -297,8 +297,9 @@ class Gateway:
 
     def split(self, zone: Zone, plan: Plan) -> None:
         """Hand on the watchers that are another zone's now, which tells again what this one would."""
+        await_topics(self._producer, self.settings.topic, plan.partitions)
         at = zone.first
-        origin = Origin(zone.number, at.offset, at.sequence, min(self.sent(zone), zone.sequence), plan.since)
+        origin = Origin(zone.number, at.offset, at.sequence, min(self.sent(zone), zone.sequence), plan.since, zone.origin)
         for family, followers in zip(plan.families, zone.followers, strict=True):
             ids = list(followers.row)
             points = followers.points()

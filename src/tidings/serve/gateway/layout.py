@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from numpy.typing import NDArray
 
@@ -29,6 +30,8 @@ RECORDS = {
     "watchers": COMPACTED | {"delete.retention.ms": str(24 * HOUR)},
     "notes": {"retention.ms": str(24 * HOUR)},
 }
+SHOWN = 60.0
+"""Seconds."""
 ZONED = ("messages", "watchers", "notes")
 
 
@@ -91,6 +94,21 @@ def make_topics(brokers: str, topic: str, partitions: int) -> None:
             made.result(30)
         except KafkaException as error:
             raise TidingsError(f"Kafka cannot make {name}: {error.args[0].str()}") from error
+
+
+def await_topics(client: Producer, topic: str, partitions: int) -> None:
+    """Until the client knows all of them: what was made just now is not known everywhere at once."""
+    for kind in RECORDS:
+        name, wanted = named(topic, kind), partitions if kind in ZONED else 1
+        deadline = time.monotonic() + SHOWN
+        while True:
+            found = client.list_topics(name, SHOWN).topics[name]
+            led = [part for part in found.partitions.values() if part.error is None and part.leader >= 0]
+            if found.error is None and len(led) >= wanted:
+                break
+            if time.monotonic() > deadline:
+                raise TidingsError(f"Kafka does not show {wanted} partitions of {name}: {found.error or len(led)}")
+            time.sleep(0.05)
 
 
 def widen(brokers: str, topic: str, partitions: int) -> None:

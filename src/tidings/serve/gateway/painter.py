@@ -21,7 +21,7 @@ from tidings.boards.messages.record import Said, zoned
 from tidings.errors import TidingsError
 from tidings.model.filter.clause import Values
 from tidings.model.filter.operands import compile_number
-from tidings.serve.gateway.layout import Plan, make_topics, named, widen
+from tidings.serve.gateway.layout import Plan, await_topics, make_topics, named, widen
 from tidings.serve.gateway.records import PATIENCE, Partition
 from tidings.serve.gateway.replica import SKETCHED, Replica
 from tidings.serve.gateway.sketch import Sketch
@@ -63,6 +63,7 @@ class Painter:
         self._settings = settings
         self._producer = Producer(settings)
         self._producer.init_transactions(PATIENCE)
+        await_topics(self._producer, plan.topic, 1)
         there = read_plan(brokers, plan.topic)
         if there is not None and there.families != plan.families:
             names = ", ".join(family.name for family in there.families)
@@ -70,6 +71,7 @@ class Painter:
                 f"topic {plan.topic!r} is painted in Kafka for the families {names}: others need a topic of their own"
             )
         self.plan = there or plan
+        await_topics(self._producer, plan.topic, self.plan.partitions)
         used = {name for f in plan.families for name in (f.attribute, *compile_number(plan.schema, f.by).attributes)}
         self._attributes = sorted(used)
         self._sketch = Sketch(brokers, self.plan) if self.plan.sparse else None
@@ -127,9 +129,7 @@ class Painter:
         if plan.partitions == self.plan.partitions:
             raise TidingsError(f"zone {zone} cannot be split: there are no two objects' values in it")
         widen(self._brokers, self.topic, plan.partitions)
-        name = named(self.topic, "messages")
-        while len(self._producer.list_topics(name, PATIENCE).topics[name].partitions) < plan.partitions:
-            time.sleep(0.1)
+        await_topics(self._producer, self.topic, plan.partitions)
         self._write_plan(plan, marker=zone)
 
     def _write_plan(self, plan: Plan, marker: int | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,13 +19,24 @@ PATIENCE = 60.0
 
 class Origin(NamedTuple):
     """Where a watcher was before its zone was split by sequence `split`. Everything up to `sequence` was told there, the record at
-    `offset` is next, and webhooks had taken everything up to `sent`."""
+    `offset` is next, and webhooks had taken everything up to `sent`. `before` is where that zone's own watchers came from."""
 
     zone: int
     offset: int
     sequence: int
     sent: int
     split: int
+    before: Origin | None = None
+
+    @classmethod
+    def of(cls, said: Sequence[Any] | None) -> Origin | None:
+        if said is None:
+            return None
+        zone, offset, sequence, sent, split, before = said
+        return cls(zone, offset, sequence, sent, split, cls.of(before))
+
+    def oldest_first(self) -> list[Origin]:
+        return [*([] if self.before is None else self.before.oldest_first()), self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,7 @@ class Watcher:
     @classmethod
     def from_json(cls, body: bytes) -> Watcher:
         said = {"l": -np.inf, "r": np.inf} | json.loads(body)
-        return cls(**said | {"moved": Origin(*said["moved"]) if "moved" in said else None})
+        return cls(**said | {"moved": Origin.of(said.get("moved"))})
 
 
 def headers(record: Message) -> dict[str, bytes]:

@@ -21,7 +21,7 @@ from tidings.boards.messages.record import OLD, Said, joined, old_common, unpack
 from tidings.durable.waiting import Waiting
 from tidings.match.answers.results import Notification, instant
 from tidings.serve.gateway.layout import Plan
-from tidings.serve.gateway.records import Watcher, headers
+from tidings.serve.gateway.records import Origin, Watcher, headers
 from tidings.serve.gateway.replica import Replica
 from tidings.serve.hearing.listening import Listening, Page, Selection
 from tidings.serve.hearing.notes import Note
@@ -60,6 +60,15 @@ class Position(NamedTuple):
     sequence: int
 
 
+class Start(NamedTuple):
+    """What a zone is loaded from: the objects of a sequence up to which all was told, and what came before a split. Without either
+    it is the newest objects. Webhooks have taken everything up to `sent`."""
+
+    sequence: int | None = None
+    sent: int = 0
+    origin: Origin | None = None
+
+
 class Zone:
     def __init__(self, plan: Plan, number: int) -> None:
         self.plan, self.number = plan, number
@@ -84,6 +93,8 @@ class Zone:
         """the position that Kafka has not taken yet"""
         self.settled = False
         """Kafka knows a position, so that whoever takes the zone over begins before every watcher that begins now"""
+        self.origin: Origin | None = None
+        """where watchers came from with a split, until a position of this zone is committed"""
         self._parts: list[Said] = []
 
     def __len__(self) -> int:

@@ -39,8 +39,7 @@ async def follow(tail: Listening, listener: Listener, after: int) -> AsyncIterat
                 notes, cursor = await asyncio.to_thread(tail.page, listener.selection, cursor, PAGE, upto)
             else:
                 cursor = upto
-            if notes:
-                yield Heard(notes, cursor)
+            yield Heard(notes or [], cursor)
         while not listener.behind and not listener.over:
             await listener.woken.wait()
             fresh = [note for note in listener.take() if note.number > cursor]
