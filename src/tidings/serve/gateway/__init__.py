@@ -14,8 +14,8 @@ Kafka topics of a topic `flats`, of which all but the first three have a partiti
 
 Read in this order: `layout` (these topics, and the plan), `records` (what stands in them), `painter` (writes a change in one Kafka
 transaction), `painting` (the service's writer as its source), `replica` (objects as of any sequence), `zone` (watchers of one
-zone), `consuming` (the gateway's thread: which zones are its own, loading and replaying them, how far it is), `hearer`, `gateway` (the
-rest), `handing` (who serves what), `app` (HTTP), `run` (the process).
+zone), `consuming` (the gateway's thread: which zones are its own, loading and replaying them, how far it is), `hearer`, `gateway`
+(the rest), `handing` (who serves what), `app` (HTTP), `run` (the process).
 
 Every change has a sequence. A zone's state at a sequence follows from its watchers and the objects at that sequence, and everything
 after it from messages: so whoever takes a zone over goes back to a sequence that was committed, and tells again what was told
