@@ -29,7 +29,8 @@ class Broker:
         self._properties = folder / "server.properties"
         self._properties.write_text(settings(folder / "log", self.port, controller))
         self._java = ["java", "-Xmx512m", "-cp", ":".join(map(str, fetch("broker")))]
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # A leading hyphen would be an option of the tool.
+        cluster = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         form = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties)]
         subprocess.run([*self._java, *form], check=True, capture_output=True)
         self.start()
