@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import repeat
 from operator import itemgetter
 
@@ -20,9 +20,14 @@ from tidings.model.columns.short_arrays import fixed_array, same_text
 ROW = "row"
 _STRING, _SCORE = pa.string(), pa.float64()
 MATCHES = pa.schema([("event", _STRING), ("subscription", _STRING), ("score", _SCORE)])
-_NO_MATCHES = MATCHES.empty_table()
 _match = partial(tuple.__new__, Match)
 """From a row of its fields, at a third of the price of calling the class."""
+
+
+@cache
+def _no_matches() -> pa.Table:
+    """Not made before somebody asks: pyarrow imports pandas for it."""
+    return MATCHES.empty_table()
 
 
 def match_list(id: str, hits: Hits, k: int | None = None) -> list[Match]:
@@ -54,7 +59,7 @@ def match_rows(matches: Sequence[Match]) -> pa.Table:
 def single_table(id: str, hits: Hits, k: int | None) -> pa.Table:
     """The matches of one event as `match_batch` gives them: in order as they were found, if one place has them all."""
     if not hits:
-        return _NO_MATCHES
+        return _no_matches()
     if len(hits) != 1 or (k is not None and not hits[0].best):
         return match_rows(match_list(id, hits, k))
     (found,) = hits
