@@ -35,6 +35,8 @@ from tidings.serve.gateway.records import consumer_of
 
 SCHEMA = td.Schema({"price": td.Number(), "stars": td.Number()})
 FAMILY = Family("price", "stars", 4)
+OTHER = Family("stars", "-price", 2)
+"""Nobody watches it here; its records stand between the others."""
 PATIENCE = 120.0
 ROOT = Path(__file__).parents[3]
 
@@ -125,7 +127,7 @@ class World:
         self.folder, self.draw, self.hold = folder, random.Random(seed), hold
         self.broker = Broker(folder)
         sample = np.sort(np.random.default_rng(seed).random((200, 2)) * 10, 1)
-        self.plan = Plan("flats", SCHEMA, "flat", (FAMILY,), (Zones.balanced(sample, zones),), sparse)
+        self.plan = Plan("flats", SCHEMA, "flat", (FAMILY, OTHER), (Zones.balanced(sample, zones),) * 2, sparse)
         self.painter = Painter(self.broker.address, self.plan)
         self.oracle = BoardsOracle(SCHEMA)
         self.gateways: list[Process] = []

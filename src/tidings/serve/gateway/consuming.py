@@ -238,6 +238,8 @@ class Consuming:
             return
         if record.topic() == self._messages:
             zone.offset = max(zone.offset, record.offset())
+            if zone.ready and len(zone.followers) > 1:
+                self._hearer.told(zone, *zone.complete())
         elif record.topic() == self._notes:
             zone.noted = max(zone.noted, record.offset())
         else:
@@ -287,6 +289,7 @@ class Consuming:
                         break
                     if header(record, "version"):
                         told.append(zone.hear(record, 0.0))
+                told.append(zone.complete())
             finally:
                 partition.close()
         place = TopicPartition(self._messages, zone.number)
@@ -349,7 +352,7 @@ class Consuming:
         zone.sequence, zone.offset = max(zone.sequence, sequence), record.offset() + 1
         if plan.epoch > self.plan.epoch:
             self.plan = plan
-        self._hearer.told(zone, [], number_of(zone.sequence, LAST))
+        self._hearer.told(zone, *zone.complete())
         self._hearer.split(zone, plan)
 
     # How far

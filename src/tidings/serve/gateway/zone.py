@@ -96,6 +96,8 @@ class Zone:
         self.origin: Origin | None = None
         """where watchers came from with a split, until a position of this zone is committed"""
         self._parts: list[Said] = []
+        self._heard: list[Note] = []
+        """of the last sequence, of which more may come"""
 
     def __len__(self) -> int:
         return sum(map(len, self.followers))
@@ -142,23 +144,32 @@ class Zone:
         return there and (called is None or (called.url, called.family) == (watcher.url, watcher.family))
 
     def hear(self, record: Message, now: float) -> tuple[list[Note], int]:
-        """Follow a record of messages: what is to be told, and up to which number that is all."""
+        """Follow a record of messages: what is to be told, and up to which number that is all. A sequence is told whole, when the
+        next begins or there is no more (`complete`): each family has records of its own."""
         said = headers(record)
         sequence = int(said["sequence"])
+        due: tuple[list[Note], int] = [], number_of(sequence - 1, LAST)
         if sequence > self.sequence:
+            due = self._heard, due[1]
+            self._heard = []
             self.positions.append(Position(now, record.offset(), self.sequence))
             self.sequence = sequence
         self.offset = record.offset() + 1
         version = int(said["version"])
         self._parts.append(unpacked(record.value(), version))
         if int(said["left"]):
-            return [], number_of(self.sequence - 1, LAST)
+            return due
         parts, self._parts = self._parts, []
         at, name = (int(said["at"]), said["family"].decode()) if version != OLD else old_common(record.value())
         family = self.plan.family(name)
         told = self.followers[family].hear(joined(parts), sequence)
-        notes = [self._note(told_one, number_of(sequence, place), at, family) for place, told_one in placed(told)]
-        return notes, number_of(sequence, LAST)
+        self._heard += [self._note(told_one, number_of(sequence, place), at, family) for place, told_one in placed(told)]
+        return due if len(self.followers) > 1 else self.complete()
+
+    def complete(self) -> tuple[list[Note], int]:
+        """Nothing of the last sequence is to come: what there is to be told of it."""
+        heard, self._heard = self._heard, []
+        return heard, number_of(self.sequence, LAST)
 
     def _note(self, told: Told, number: int, at: int, family: int) -> Note:
         note = Notification(told.watcher, told.key, told.score, told.rank, told.why, instant(at))
