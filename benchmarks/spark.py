@@ -57,7 +57,15 @@ def cost_of(work: Callable[[], Any]) -> Cost:
 def spent() -> float:
     """CPU seconds of this process, of all below it, and of those of them that have ended."""
     below = psutil.Process().children(recursive=True)
-    return time.process_time() + sum(sum(process.cpu_times()[:4]) for process in below)
+    return time.process_time() + sum(map(seconds_of, below))
+
+
+def seconds_of(process: psutil.Process) -> float:
+    """Its seconds; a worker that has ended is its parent's."""
+    try:
+        return float(sum(process.cpu_times()[:4]))
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 def least(work: Callable[[], Any], repeats: int = REPEATS) -> Cost:
