@@ -48,9 +48,7 @@ def test_a_zone_is_split_while_updates_flow_and_its_watchers_are_handed_on(tmp_p
     with world(tmp_path, 3, zones=2) as flats:
         flats.update(20)
         flats.join()
-        for i in range(8):
-            l = flats.draw.randrange(60) / 8
-            flats.watch(f"w{i}", l, l + flats.draw.randrange(40) / 8, hears=i % 2 == 0)
+        flats.crowd(8, hears=2)
         flats.update(3)
         flats.painter.split(0)
         for _ in range(6):
@@ -63,9 +61,7 @@ def test_who_is_away_while_its_zone_is_split_misses_nothing(tmp_path):
     with world(tmp_path, 5, zones=2) as flats:
         flats.update(20)
         flats.join()
-        for i in range(16):
-            l = flats.draw.randrange(60) / 8
-            flats.watch(f"w{i}", l, l + flats.draw.randrange(40) / 8, hears=True)
+        flats.crowd(16, hears=1)
         flats.agree()
         for ear in flats.ears.values():
             ear.stop()

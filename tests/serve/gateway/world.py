@@ -178,6 +178,12 @@ class World:
             self.ears[name] = Ear(self, name, answer["cursor"])
         return answer
 
+    def crowd(self, count: int, hears: int) -> None:
+        """So many watchers at random; one in `hears` has its stream heard."""
+        for i in range(count):
+            l = self.draw.randrange(60) / 8
+            self.watch(f"w{i}", l, l + self.draw.randrange(40) / 8, hears=i % hears == 0)
+
     def update(self, count: int = 1) -> None:
         """Objects come, change and go, in one sequence. A painter that is refused goes back to what Kafka has, and repeats it."""
         changes = self.drawn(count)

@@ -36,12 +36,7 @@ _ENDS = ("l_lo", "r_lo", "l_hi", "r_hi")
 _PLACES = ("x", "y", "moved_x", "moved_y")
 RECORD = pa.schema(
     [
-        pa.field("object", pa.string(), False),
-        pa.field("x", pa.float64(), False),
-        pa.field("y", pa.float64()),
-        pa.field("moved", pa.string()),
-        pa.field("moved_x", pa.float64()),
-        pa.field("moved_y", pa.float64()),
+        *map(MESSAGE.field, ("object", "x", "y", "moved", "moved_x", "moved_y")),
         pa.field("watchers", pa.list_(pa.struct([pa.field(name, pa.float64(), False) for name in _ENDS])), False),
     ]
 )

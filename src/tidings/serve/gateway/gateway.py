@@ -223,8 +223,8 @@ class Gateway:
 
     # What the thread tells (`hearer.Hearer`)
 
-    def opened(self, zone: Zone, sent: int | None) -> None:
-        self._sent[zone.number] = max(zone.began, sent or 0)
+    def opened(self, zone: Zone, sent: int) -> None:
+        self._sent[zone.number] = max(zone.began, sent)
         for family, followers in enumerate(zone.followers):
             self._covered.pop((zone.number, family), None)
             if zone.plan.sparse and len(followers):
