@@ -10,9 +10,10 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from tidings.durable.snapshots import Snapshots
-from tidings.match.answers.results import SEPARATOR, Notification, instant
+from tidings.match.answers.results import SEPARATOR, Notification
 from tidings.spark.frames.answer_columns import NOTIFICATION
 from tidings.spark.frames.arrow_stage import Batches, given_out
 from tidings.spark.frames.metrics import MANIFEST
@@ -70,10 +71,16 @@ class Unpacker:
 def with_ids(told: pa.Table, suffix: str = "") -> pa.Table:
     """The columns of NOTIFICATION: as `results.Notification.id` says, for many; each instant is written once."""
     at = told["at"].combine_chunks().dictionary_encode()
-    instants = pa.array([instant(time).isoformat() for time in at.dictionary.to_pylist()], pa.string()).take(at.indices)
+    instants = written(at.dictionary.to_numpy()).take(at.indices)
     rank = told["rank"].fill_null(0).cast(pa.string())
     bits = pa.array((told["score"].to_numpy() + 0.0).view(np.int64)).cast(pa.string())
     texts = pc.binary_join_element_wise(told["subscription"], told["event"], told["why"], instants, rank, bits, SEPARATOR)
     ids = [blake2b(text, digest_size=16).hexdigest() + suffix for text in texts.cast(pa.binary()).to_pylist()]
     table = told.set_column(told.column_names.index("at"), "at", told["at"].cast(NOTIFICATION["at"]))
     return table.add_column(0, "id", pa.array(ids, pa.string())).select(list(NOTIFICATION))
+
+
+def written(instants: NDArray[np.int64]) -> pa.StringArray:
+    """Each as `datetime.isoformat` has it: with six digits of a second's parts, or without any."""
+    exact = np.datetime_as_string(instants.view("M8[us]"), unit="us")
+    return pc.binary_join_element_wise(pa.array(np.where(instants % 1_000_000 == 0, exact.astype("U19"), exact)), "+00:00", "")

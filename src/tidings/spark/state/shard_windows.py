@@ -63,6 +63,7 @@ class ShardWindows:
         self.ids: list[str] = []
         self.codes: dict[str, dict[str | None, int]] = {name: {None: 0} for name in TEXTS}
         self.member: dict[str, int] = {}
+        self._names: pa.StringArray | None = None
         self.manifest = 0
         self.gates = ShardGates()
         self.pending: Publications | None = NOTHING if waits else None
@@ -93,7 +94,10 @@ class ShardWindows:
         self._forget(step.gone)
         self.manifest = step.manifest
         self._join(all_columns(step.newcomers))
-        self._heard(step)
+        if self.gates or (step.paced is not None and len(step.paced)):
+            self._heard(step)
+        else:
+            self._publish(step)
 
     @property
     def wakes(self) -> int:
@@ -153,6 +157,7 @@ class ShardWindows:
         self.ids += [""] * (count - len(self.ids))
         if count > len(self.known):
             self.known = padded(self.known, 2 * count)
+        self._names = None
         for member, id in zip(members.tolist(), ids, strict=True):
             self.ids[member] = id
             self.member[id] = member
@@ -222,7 +227,9 @@ class ShardWindows:
         return pa.concat_tables([self._rows(entries) for entries in told])
 
     def _rows(self, entries: Entries) -> pa.Table:
-        names = pa.array([self.ids[member] for member in entries.slot.tolist()], pa.string())
+        if self._names is None:
+            self._names = pa.array(self.ids, pa.string())
+        names = self._names.take(pa.array(entries.slot))
         rank = pa.array(entries.rank, mask=entries.rank == 0)
         why = pa.array(WHY).take(pa.array(entries.promoted.astype(np.int8)))
         return notification_table(names, entries.event, entries.relevance, rank, why, entries.at)
