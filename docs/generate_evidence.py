@@ -70,7 +70,8 @@ def of_paper(folder: Path) -> list[str]:
         }
         for claim in stored["claims"]
     ]
-    said = f"`python -m experiments {folder.name}` (`--full` for the paper's sizes); `experiments/results/{folder.name}`."
+    paper, _, full = folder.name.partition("-")
+    said = f"`python -m experiments {'--full ' if full else ''}{paper}`; `experiments/results/{folder.name}`."
     return [f"### {title} {{ #{folder.name} }}", "", f"{said} {told(stored['run'])}", "", markdown(rows), ""]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
 import numpy as np
@@ -240,38 +240,38 @@ def by_method(runs: dict[float, Measured], what: str) -> Series:
 def main(full: bool = False) -> None:
     sizes = [size * (1_000_000 if full else 40_000) for size in (1, 2, 3, 4, 5)]
     queries, changes = (1000, 10_000) if full else (100, 2_000)
-    report = Report(
-        "motree",
-        title="MO-Tree: figures 4 to 12 and Table 5",
-        size=f"{sizes[0]:,} to {sizes[-1]:,} items ({'the size of the paper' if full else 'a twenty-fifth of the paper'}); "
-        f"{queries} queries, {changes:,} insertions and deletions a point.",
-    )
-    report.text(ABOUT)
-    subscriptions, events = {}, {}
-    for size in sizes:
-        print(f"  {size:,} subscriptions", flush=True)
-        subscriptions[size] = subscriptions_run(Workload(), size, queries, changes)
-        print(f"  {size:,} events", flush=True)
-        events[size] = events_run(Workload(), size, queries, changes)
-    middle = sizes[0] if full else sizes[2]
-    subscriptions_k, events_k, subscriptions_a, events_a = {}, {}, {}, {}
-    for predicates in PREDICATES:
-        print(f"  K_s = {predicates}", flush=True)
-        subscriptions_k[predicates] = subscriptions_run(Workload(predicates=predicates), middle, queries, changes, maintain=False)
-        events_k[predicates] = events_run(Workload(predicates=predicates), middle, queries, changes, maintain=False)
-    for alpha in ALPHAS:
-        print(f"  alpha = {alpha}", flush=True)
-        subscriptions_a[alpha] = subscriptions_run(Workload(alpha=alpha), middle, queries, changes, maintain=False)
-        events_a[alpha] = events_run(Workload(alpha=alpha), middle, queries, changes, maintain=False)
-    figures(report, subscriptions, events, subscriptions_k, events_k)
-    table_5(report, subscriptions_a, events_a)
+    size = f"{sizes[0]:,} to {sizes[-1]:,} items ({'the size of the paper' if full else 'a twenty-fifth of the paper'}); "
+    size += f"{queries} queries, {changes:,} insertions and deletions a point."
+    with Report("motree", title="MO-Tree: figures 4 to 12 and Table 5", size=size, full=full) as report:
+        report.text(ABOUT)
+
+        def measured(way: str, count: int, maintain: bool = False, **other: float) -> Measured:
+            name = ", ".join([f"{count:,} {way}", *(f"{what} = {value}" for what, value in other.items())])
+            print(f"  {name}", flush=True)
+            run = subscriptions_run if way == "subscriptions" else events_run
+            work = partial(run, Workload(**other), count, queries, changes, maintain=maintain)
+            return Measured(**report.kept(name, lambda: asdict(work())))
+
+        ways = ("subscriptions", "events")
+        subscriptions, events = ({n: measured(way, n, True) for n in sizes} for way in ways)
+        middle = sizes[0] if full else sizes[2]
+        subscriptions_k, events_k = ({n: measured(way, middle, predicates=n) for n in PREDICATES} for way in ways)
+        subscriptions_a, events_a = ({a: measured(way, middle, alpha=a) for a in ALPHAS} for way in ways)
+        report.piece(figures, subscriptions, events, subscriptions_k, events_k)
+        report.piece(table_5, subscriptions_a, events_a)
+        report.piece(judged, subscriptions, events, subscriptions_k, events_k, subscriptions_a, events_a)
+        report.piece(tracks, sizes[0])
+
+
+def judged(report: Report, *runs: dict) -> None:
     print("  the R*-tree built by insertion", flush=True)
-    rstar = rstar_by_insertion(report, paper_axes(), PREDICATES, 10_000)
-    claims(report, subscriptions, events, subscriptions_k, events_k, subscriptions_a, events_a, rstar)
+    claims(report, *runs, rstar_by_insertion(report, paper_axes(), PREDICATES, 10_000))
+
+
+def tracks(report: Report, size: int) -> None:
     print("  real tracks", flush=True)
     trees = (("MO-Tree", MOTree(paper_axes(), 6)), ("MO-Tree, fine cells", MOTree(fine_axes())))
-    real_tracks(report, trees, sizes[0], 10)
-    report.write()
+    real_tracks(report, trees, size, 10)
 
 
 def figures(report: Report, subscriptions: dict, events: dict, subscriptions_k: dict, events_k: dict) -> None:

@@ -7,6 +7,7 @@ million watchers. Data: `range_topk_data`; bytes: `range_topk_counts`; batches, 
 from __future__ import annotations
 
 import math
+from functools import cache, partial
 
 import numpy as np
 
@@ -75,9 +76,9 @@ class Run:
         return float(self.relaxed.heard(self.workload.updates[1]).mean())
 
 
-def server_traffic(report, run, sizes, events):
-    """Figures 11, 12 and 13(a), Tables I to III, from one workload; Table IV and Fig. 11 over the number of watchers."""
-    names = ["Unicast", *METHODS]
+def server_traffic(report, drawn):
+    """Figures 12 and 13, Tables I to III, from one workload."""
+    names, run = ["Unicast", *METHODS], drawn()
     results = {(n, k): run(n, k, METHODS.get(n)) for n in names for k in KS}
     report.figure(
         "fig12a",
@@ -121,16 +122,22 @@ def server_traffic(report, run, sizes, events):
         rows.append({"k": k} | {n: beside(o, TABLE_3[n][i]) for n, o in zip(TABLE_3, ours, strict=True)})
     report.table("table3", rows, "Table III: calls an event (paper), increasing k")
     judge_traffic(report, run, results, redundancy)
-    return watchers_sweep(report, sizes, events)
+
+
+def with_watchers(size, events):
+    """Calls at k = 10 and bytes at k = 20."""
+    step(f"{size} watchers")
+    other, calls = Run(synthetic(size, events)), ("min_y", "snap")
+    told = {name: {one: other(name, 10)[one] for one in calls[: 1 + (name != "Unicast")]} for name in ("Paint-Sparse", "Unicast")}
+    return told | {"bytes": {name: other(name, 20, METHODS.get(name))["bytes"] for name in ("Unicast", *METHODS)}}
 
 
 def watchers_sweep(report, sizes, events):
+    """Table IV and Fig. 11."""
     rows, lines = [], {n: [] for n in ("Unicast", *METHODS)}
     for size in sizes:
-        step(f"{size} watchers")
-        other = Run(synthetic(size, events))
-        sparse, unicast = other("Paint-Sparse", 10), other("Unicast", 10)
-        printed = TABLE_4[size]
+        told = report.kept(f"{size} watchers", partial(with_watchers, size, events))
+        sparse, unicast, printed = told["Paint-Sparse"], told["Unicast"], TABLE_4[size]
         rows.append(
             {
                 "watchers": size,
@@ -139,9 +146,8 @@ def watchers_sweep(report, sizes, events):
                 "Unicast min_y": beside(unicast["min_y"], printed[2]),
             }
         )
-        for name, epsilon in METHODS.items():
-            lines[name].append((size, other(name, 20, epsilon)["bytes"]))
-        lines["Unicast"].append((size, other("Unicast", 20)["bytes"]))
+        for name, line in lines.items():
+            line.append((size, told["bytes"][name]))
     report.table("table4", rows, "Table IV: calls an event (paper), increasing watchers, k = 10")
     report.figure(
         "fig11", lines, "watchers", "bytes an event", logx=True, logy=True, caption="Fig. 11: outgoing traffic by watchers, k = 20"
@@ -288,9 +294,20 @@ def other_workloads(report, watchers, events):
     )
 
 
-def stock_market(report, watchers, days, distance, events):
+def brokers(report, drawn, events):
+    """Fig. 14."""
+    judge_brokers(report, broker_traffic(report, drawn(), hops(), events, "fig14", "Fig. 14: brokers"), "uniform")
+
+
+@cache
+def hops():
+    step("20,000 routers, 1,000 brokers")
+    return hops_between_brokers(20_000, 1_000, 8)
+
+
+def stock_market(report, watchers, days, events):
     """Fig. 17, Tables V and VI on real prices."""
-    run = Run(stocks(watchers, days))
+    run, distance = Run(stocks(watchers, days)), hops()
     count = len(run.workload.x)
     exact = {k: max(run("Paint-Sparse", k)["heard"], 1e-9) for k in KS}
     ours = {
@@ -317,29 +334,32 @@ def stock_market(report, watchers, days, distance, events):
 
 def main(full: bool = False) -> None:
     watchers, events, routed = (2_000_000, 10_000, 1_000) if full else (2_000_000, 1_000, 30)
-    report = Report(
-        "range_topk",
-        title="Processing and notifying range top-k subscriptions (range-topk)",
-        size="The full run."
+    size = (
+        "The full run."
         if full
         else f"The default run: {events} events on 10,000 objects and {watchers} watchers, "
-        f"{routed} of them routed; `--full` has 10,000 events, up to 10 million watchers. Figures in brackets are the paper's.",
+        f"{routed} of them routed; `--full` has 10,000 events, up to 10 million watchers. Figures in brackets are the paper's."
     )
-    step(f"{watchers} watchers")
-    run = Run(synthetic(watchers, events))
     sizes = (200_000, 800_000, 4_000_000, 10_000_000) if full else (200_000, 800_000, 4_000_000)
-    server_traffic(report, run, sizes, events)
-    step("20,000 routers, 1,000 brokers")
-    distance = hops_between_brokers(20_000, 1_000, 8)
-    judge_brokers(report, broker_traffic(report, run, distance, routed, "fig14", "Fig. 14: brokers"), "uniform")
-    del run
-    batches(report, 2_000_000 if full else 200_000, 50_000)
-    other_workloads(report, watchers if full else 200_000, events)
-    stock_market(report, *((400_000, 30) if full else (50_000, 4)), distance, routed)
-    one_and_a_half(report, *((10_000, 400_000, 400) if full else (2_000, 50_000, 40)))
-    servers(report, 100_000 if full else 20_000, 100, 300)
-    theorems(report, 300 if full else 40)
-    report.write()
+    with Report(
+        "range_topk", title="Processing and notifying range top-k subscriptions (range-topk)", size=size, full=full
+    ) as report:
+
+        @cache
+        def drawn():
+            step(f"{watchers} watchers")
+            return Run(synthetic(watchers, events))
+
+        report.piece(server_traffic, drawn)
+        report.piece(watchers_sweep, sizes, events)
+        report.piece(brokers, drawn, routed)
+        drawn.cache_clear()
+        report.piece(batches, 2_000_000 if full else 200_000, 50_000)
+        report.piece(other_workloads, watchers if full else 200_000, events)
+        report.piece(stock_market, *((400_000, 30) if full else (50_000, 4)), routed)
+        report.piece(one_and_a_half, *((10_000, 400_000, 400) if full else (2_000, 50_000, 40)))
+        report.piece(servers, 100_000 if full else 20_000, 100, 300)
+        report.piece(theorems, 300 if full else 40)
 
 
 if __name__ == "__main__":

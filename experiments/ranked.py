@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -47,13 +48,14 @@ def main(full: bool = False) -> None:
     size = (
         "The paper's sizes." if full else f"Default size: {n:,} subscriptions where the paper has 1,000,000 (`--full` runs those)."
     )
-    report = Report("ranked", title="Scalable ranked publish/subscribe (VLDB 2008): its experiments, run again", size=size)
-    report.text("The paper measured Java on a dual core machine; ours are numba kernels, so times are compared as ratios only.")
-    memory(report, [100_000, 200_000, 500_000, 1_000_000])
-    getnext_calls(report, Parameters(intervals=n))
-    dimensions(report, Parameters(intervals=n // (1 if full else 2), queries=200 if full else 60), [1, 2, 3, 4, 5, 6, 8, 10])
-    length_skew(report, Parameters(intervals=n // (1 if full else 2), queries=200 if full else 60, dimensions=4))
-    report.write()
+    title = "Scalable ranked publish/subscribe (VLDB 2008): its experiments, run again"
+    few = Parameters(intervals=n // (1 if full else 2), queries=200 if full else 60)
+    with Report("ranked", title=title, size=size, full=full) as report:
+        report.text("The paper measured Java on a dual core machine; ours are numba kernels, so times are compared as ratios only.")
+        report.piece(memory, [100_000, 200_000, 500_000, 1_000_000])
+        report.piece(getnext_calls, Parameters(intervals=n))
+        report.piece(dimensions, few, [1, 2, 3, 4, 5, 6, 8, 10])
+        report.piece(length_skew, replace(few, dimensions=4))
 
 
 def step(text: str) -> None:
@@ -251,7 +253,7 @@ def dimensions(report: Report, parameters: Parameters, counts: list[int]) -> Non
         step(f"{d} dimensions at {parameters.intervals:,}")
         queries = 1000 if d <= 2 else parameters.queries if d <= 4 else parameters.queries // 4
         few = replace(parameters, dimensions=d, queries=queries, warm_up=5)
-        times, retrieval, read = relaxed_times(few)
+        times, retrieval, read = report.kept(f"{d} dimensions", partial(relaxed_times, few))
         reads.append(
             {"dimensions": d, "entries read a query": round(read), "of all intervals": f"{read / parameters.intervals / d:.1%}"}
         )
@@ -326,7 +328,8 @@ def length_skew(report: Report, parameters: Parameters) -> None:
     series = {name: [] for name in STRUCTURES}
     for skew in skews:
         step(f"length skew {skew} at {parameters.intervals:,}, d = {parameters.dimensions}")
-        times, _, _ = relaxed_times(replace(parameters, skew_length=skew, queries=parameters.queries // 3, warm_up=5))
+        few = replace(parameters, skew_length=skew, queries=parameters.queries // 3, warm_up=5)
+        times, _, _ = report.kept(f"length skew {skew}", partial(relaxed_times, few))
         for name, value in times.items():
             series[name].append((skew, value))
     report.figure(

@@ -2,6 +2,9 @@
 
 `Report("ranked")` writes into experiments/results/ranked/: `README.md`, one `<name>.json` for each table and figure, one
 `<name>.svg` for each figure, and `claims.json`. Every JSON file carries the run it came from (commit, versions, machine, date).
+
+A full run takes hours, in results/ranked-full/, and can be stopped: what `piece` and `kept` did is stored in `pieces/` when it is
+done, and is not done again by the run that goes on, nor by any after it. After `stop_after(minutes)` nothing new is begun.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +31,10 @@ ROOT = Path(__file__).parent
 Series = Mapping[str, Sequence[tuple[float, float]]]
 
 
+class Enough(Exception):
+    """The time that was given is over; the next run goes on here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A statement of the paper, judged by code. `reason` says why, where it fails or needs a word."""
@@ -38,14 +46,60 @@ class Claim:
 
 
 class Report:
-    def __init__(self, paper: str, *, title: str = "", size: str = "") -> None:
+    until: float | None = None
+    """of `time.monotonic`"""
+
+    def __init__(self, paper: str, *, title: str = "", size: str = "", full: bool = False) -> None:
         """`title` heads the page, `size` says at which size the run was made."""
-        self.folder = ROOT / "results" / paper
+        self.paper, self.full = paper, full
+        self.folder = ROOT / "results" / (f"{paper}-full" if full else paper)
         self.title, self.size = title or paper, size
         self.claims: list[Claim] = []
         self.run = provenance()
         self._body: list[str] = []
+        self._runs: list[dict[str, Any]] = []
         self.folder.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """The page, also of a run that was stopped."""
+        if kind is None or kind is Enough:
+            self.write(stopped=kind is Enough)
+
+    def piece(self, act: Callable[..., None], *given: Any) -> None:
+        """A part of the page: `act(self, *given)`, by its name."""
+        before = len(self._body), len(self.claims)
+
+        def told() -> dict[str, Any]:
+            act(self, *given)
+            said, claimed = self._body[before[0] :], self.claims[before[1] :]
+            del self._body[before[0] :], self.claims[before[1] :]
+            return {"body": said, "claims": [asdict(claim) for claim in claimed]}
+
+        done = self.kept(act.__name__, told)
+        self._body += done["body"]
+        self.claims += [Claim(**claim) for claim in done["claims"]]
+
+    def kept(self, name: str, act: Callable[[], Any]) -> Any:
+        """What `act` gives, as JSON has it; in a full run that of a run before, if there was one."""
+        if not self.full:
+            return act()
+        path = self.folder / "pieces" / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.json"
+        if not path.exists():
+            if self.until is not None and time.monotonic() > self.until:
+                raise Enough(name)
+            begun = time.process_time()
+            value = act()
+            path.parent.mkdir(exist_ok=True)
+            done = {"run": self.run, "name": name, "cpu_seconds": round(time.process_time() - begun, 1), "value": value}
+            half = path.with_suffix(".half")
+            half.write_text(json.dumps(done, indent=1, default=_plain) + "\n")
+            half.replace(path)
+        stored = json.loads(path.read_text())
+        self._runs.append(stored["run"])
+        return stored["value"]
 
     def text(self, paragraph: str) -> None:
         self._body += [paragraph, ""]
@@ -82,10 +136,12 @@ class Report:
     def claim(self, text: str, holds: bool, measured: str, reason: str = "") -> None:
         self.claims.append(Claim(text, bool(holds), measured, reason))
 
-    def write(self) -> None:
+    def write(self, stopped: bool = False) -> None:
         """The page and the claims; tables and figures were written as they came."""
         self._dump("claims", {"claims": [asdict(claim) for claim in self.claims]})
-        head = [f"# {self.title}", "", *([self.size, ""] if self.size else []), _sentence(self.run), ""]
+        runs = list(dict.fromkeys(map(_sentence, self._runs or [self.run])))
+        on = f"This run was stopped and is not whole: `python -m experiments --full {self.paper}` goes on with it."
+        head = [f"# {self.title}", "", *([self.size, ""] if self.size else []), *([on, ""] if stopped else []), " ".join(runs), ""]
         judged = [
             {"claim": c.text, "verdict": "HOLDS" if c.holds else "FAILS", "measured": c.measured, "why": c.reason}
             for c in self.claims
@@ -96,6 +152,11 @@ class Report:
     def _dump(self, name: str, content: Mapping[str, Any]) -> None:
         text = json.dumps({"run": self.run, **content}, indent=1, default=_plain)
         (self.folder / f"{name}.json").write_text(text + "\n")
+
+
+def stop_after(minutes: float | None) -> None:
+    """From so many minutes on no piece is begun."""
+    Report.until = None if minutes is None else time.monotonic() + 60 * minutes
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from experiments.baselines.spatial_first import SpatialFirst
 from experiments.report import Report
 from experiments.rttree_data import GROUPS, INDEPENDENT, LOCAL, PAPER_MATCHES, Real, Twitter
 from experiments.rttree_growth import figures_11_and_12
-from experiments.rttree_race import Race, by_length, cells_a_side, microseconds, progress, tree
+from experiments.rttree_race import Drawn, Race, by_length, cells_a_side, microseconds, progress, tree
 from experiments.rttree_similarity import figure_13, figure_14
 from tidings.index.rttree.policy import POLICIES
 from tidings.index.rttree.representative_tokens import ORDERS, Frequencies
@@ -29,23 +29,30 @@ def main(full: bool = False) -> None:
     count = FULL_SIZE if full else SIZE
     size = f"{count:,} Twitter-like subscriptions and as many of real places and words; the paper has 10 million."
     kind = "The paper's size" if full else "The default size (`make papers`; `make papers-full` runs the paper's)"
-    report = Report("rttree", title="Location-aware publish/subscribe: the R^t trees", size=f"{kind}: {size}")
-    data = Twitter(fit=LOCAL)
-    clauses = data.subscriptions(count)
-    groups = {group: by_length(data, group) for group in GROUPS}
-    figure_8(report, clauses, groups, data)
-    figure_7(report, clauses, groups)
-    figure_7_independent(report, count)
-    box_first(report, clauses, groups)
+    title = "Location-aware publish/subscribe: the R^t trees"
+    with Report("rttree", title=title, size=f"{kind}: {size}", full=full) as report:
+        drawn = Drawn(count)
+        report.piece(figure_8, drawn)
+        report.piece(figure_7, drawn)
+        report.piece(figure_7_independent, count)
+        report.piece(box_first, drawn)
+        report.piece(figure_9, count)
+        report.piece(figure_10, count)
+        report.piece(figures_11_and_12, drawn)
+        report.piece(figure_13, drawn)
+        report.piece(figure_14, drawn, RIVALS)
+
+
+def figure_9(report, count):
     comparison(report, "figure_9", "Figure 9: comparison on the Twitter-like data", Twitter(fit=LOCAL), count)
+
+
+def figure_10(report, count):
     comparison(report, "figure_10", "Figure 10: comparison on places and tweets", Real(), count)
-    figures_11_and_12(report, data, clauses)
-    figure_13(report, data, clauses)
-    figure_14(report, data, clauses, RIVALS)
-    report.write()
 
 
-def figure_8(report, clauses, groups, data):
+def figure_8(report, drawn):
+    clauses, groups, data = drawn.clauses, drawn.groups, drawn.data
     makers = {policy: lambda policy=policy: tree(policy, "locality", clauses) for policy in POLICIES}
     race = Race(report, "figure_8", "Figure 8: R^t, R^t+ and R^t++", makers, groups)
     table_1(report, clauses, race.size)
@@ -103,7 +110,8 @@ def _verifying(race, *labels):
     )
 
 
-def figure_7(report, clauses, groups):
+def figure_7(report, drawn):
+    clauses, groups = drawn.clauses, drawn.groups
     caption, count = "Figure 7: orders of representative tokens on R^t+", len(clauses)
     race = Race(report, "figure_7", caption, {order: lambda order=order: tree("R^t+", order, clauses) for order in ORDERS}, groups)
     verified = {order: race.verified(order) for order in ORDERS}
@@ -179,9 +187,9 @@ def at_full_size(report, count, text, holds, measured):
         report.text(f"{text} (at 10 million): not judged at {count:,} subscriptions, where it is {measured}.")
 
 
-def box_first(report, clauses, groups):
+def box_first(report, drawn):
     """What testing an entry's box first, and reading leaves before lists, is worth."""
-    spent = {}
+    clauses, groups, spent = drawn.clauses, drawn.groups, {}
     for first in (True, False):
         index = tree("R^t++", "locality", clauses, box_first=first)
         spent[first] = {group: microseconds(index.match_batch, list(batches.values())[-1]) for group, batches in groups.items()}

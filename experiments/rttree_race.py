@@ -6,11 +6,14 @@ Times are process CPU time of one core for each message, the least of REPEATS ru
 from __future__ import annotations
 
 import time
+from functools import cached_property, partial
+from hashlib import blake2b
 from itertools import pairwise
 
 import numpy as np
 
 from experiments.report import cpu_seconds
+from experiments.rttree_data import GROUPS, LOCAL, Twitter
 from tidings.index.rttree.tree import RtTree
 from tidings.model.columns.arrays import EventColumns
 
@@ -22,6 +25,21 @@ LENGTHS = {"short": (5, 10, 15, 20), "long": (100, 400, 700, 1000)}
 
 def progress(text: str) -> None:
     print(f"  {text}", flush=True)
+
+
+class Drawn:
+    """The Twitter-like subscriptions and the messages of the figures, drawn when a figure needs them."""
+
+    def __init__(self, count):
+        self.count, self.data = count, Twitter(fit=LOCAL)
+
+    @cached_property
+    def clauses(self):
+        return self.data.subscriptions(self.count)
+
+    @cached_property
+    def groups(self):
+        return {group: by_length(self.data, group) for group in GROUPS}
 
 
 def by_length(data, group):
@@ -68,24 +86,32 @@ class Race:
         self.mean, self.counted, self.size = {}, {}, {}
         series, answers = {group: {} for group in groups}, {}
         for label, make in makers.items():
-            begin = time.process_time()
-            index = make()
-            progress(f"{self.title}: {label} is built in {time.process_time() - begin:.0f} s")
-            self.size[label] = size_of(index)
-            for group, batches in groups.items():
-                found = sorted_pairs(index.match_batch(next(iter(batches.values()))))
-                assert np.array_equal(answers.setdefault(group, found), found), (label, group)
-                line = [(length, microseconds(index.match_batch, batch)) for length, batch in batches.items()]
-                series[group][label] = line
-                self.mean[label, group] = float(np.mean([y for _, y in line]))
-                if isinstance(index, RtTree):
-                    self.counted[label, group] = count(index, list(batches.values())[-1])
+            ran = report.kept(f"{self.title}, {label.replace('+', ' plus')}", partial(self._run, label, make, groups))
+            self.size[label] = ran["size"]
+            for group, one in ran["groups"].items():
+                assert answers.setdefault(group, one["answer"]) == one["answer"], (label, group)
+                series[group][label] = [tuple(point) for point in one["line"]]
+                self.mean[label, group] = float(np.mean([y for _, y in one["line"]]))
+                if "counted" in one:
+                    self.counted[label, group] = one["counted"]
             progress(f"{self.title}: {label}: " + ", ".join(f"{group} {self.mean[label, group]:.0f} us" for group in groups))
-            del index
         for group, lines in series.items():
             figure = f"{name}_{group.replace(' ', '_')}"
             report.figure(figure, lines, "words of the message", "us a message", caption=f"{caption}: {group}", logy=True)
         self._tell_counters(report, name)
+
+    def _run(self, label, make, groups):
+        """One index: its size, and for each group a digest of what it finds, the times by length, and what it counted."""
+        begin = time.process_time()
+        index, told = make(), {}
+        progress(f"{self.title}: {label} is built in {time.process_time() - begin:.0f} s")
+        for group, batches in groups.items():
+            found = sorted_pairs(index.match_batch(next(iter(batches.values()))))
+            line = [(length, microseconds(index.match_batch, batch)) for length, batch in batches.items()]
+            told[group] = {"answer": blake2b(found.tobytes(), digest_size=16).hexdigest(), "line": line}
+            if isinstance(index, RtTree):
+                told[group]["counted"] = count(index, list(batches.values())[-1])
+        return {"size": size_of(index), "groups": told}
 
     def _tell_counters(self, report, name):
         rows = [

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import numpy as np
 
-from experiments.rttree_data import GROUPS, VOCABULARY
+from experiments.rttree_data import GROUPS, LOCAL, VOCABULARY, Twitter
 from experiments.rttree_race import microseconds, progress
 from tidings.index.rttree.policy import POLICIES
 from tidings.index.rttree.similarity import SimilarityIndex
 from tidings.rank.similarity import idf
 
+ALPHA = 0.5
+"""of Figure 14"""
 ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.9)
 THETAS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -34,17 +37,12 @@ def word_weights(clauses):
     return idf(np.bincount(clauses.word, minlength=VOCABULARY), len(clauses))
 
 
-def figure_13(report, data, clauses):
-    weights, rows = word_weights(clauses), []
-    series = {group: [] for group in GROUPS}
-    batches = {group: data.messages(group, 100 if group.startswith("short") else 20) for group in GROUPS}
+def figure_13(report, drawn):
+    rows, series = [], {group: [] for group in GROUPS}
     for alpha in ALPHAS:
-        index = similarity_index(clauses, alpha, 0.7, weights, "R^t++")
-        for group, batch in batches.items():
-            before, found = index.stats, len(index.match_batch(batch)[0]) / len(batch)
-            scored = (index.stats["verified"] - before["verified"]) / len(batch)
-            rows.append({"alpha": alpha, "group": group, "matches": round(found), "entries scored": round(scored)})
-            series[group].append((alpha, microseconds(index.match_batch, batch)))
+        for one in report.kept(f"figure 13, alpha {alpha}", partial(with_alpha, drawn, alpha)):
+            series[one["group"]].append((alpha, one.pop("us")))
+            rows.append({"alpha": alpha, **one})
         progress(f"Figure 13: alpha {alpha}")
     report.figure("figure_13", series, "alpha", "us a message", caption="Figure 13: varying alpha, theta = 0.7, R^t++", logy=True)
     report.table("figure_13_matches", rows, "Figure 13: matches and entries scored a message")
@@ -57,33 +55,70 @@ def figure_13(report, data, clauses):
     )
 
 
-def figure_14(report, data, clauses, rivals):
-    """One index in memory after another; all must find as much."""
-    alpha, weights, found = 0.5, word_weights(clauses), {}
-    batches = {group: data.messages(group, 20 if group.startswith("short") else 5) for group in GROUPS}
-    series = {group: {label: [] for label in (*POLICIES, *rivals)} for group in GROUPS}
+def with_alpha(drawn, alpha):
+    """A row a group: its messages are the same for every alpha."""
+    clauses, rows = drawn.clauses, []
+    index = similarity_index(clauses, alpha, 0.7, word_weights(clauses), "R^t++")
+    for group, batch in messages(100, 20).items():
+        before, found = index.stats, len(index.match_batch(batch)[0]) / len(batch)
+        scored = (index.stats["verified"] - before["verified"]) / len(batch)
+        spent = microseconds(index.match_batch, batch)
+        rows.append({"group": group, "matches": round(found), "entries scored": round(scored), "us": spent})
+    return rows
 
-    def measure(label, theta, match, matches):
-        for group, batch in batches.items():
-            number = matches(batch)
+
+def figure_14(report, drawn, rivals):
+    """One index in memory after another; all must find as much."""
+    found, series = {}, {group: {label: [] for label in (*POLICIES, *rivals)} for group in GROUPS}
+
+    def take(label, theta, told):
+        for group in GROUPS:
+            number, spent = told[group]
             assert found.setdefault((theta, group), number) == number, (label, theta, group)
-            series[group][label].append((theta, microseconds(match, batch)))
-        progress(
-            f"Figure 14: theta {theta}, {label}: " + ", ".join(f"{group} {series[group][label][-1][1]:.0f} us" for group in GROUPS)
-        )
+            series[group][label].append((theta, spent))
+        progress(f"Figure 14: theta {theta}, {label}: " + ", ".join(f"{group} {told[group][1]:.0f} us" for group in GROUPS))
 
     for theta, policy in product(THETAS, POLICIES):
-        index = similarity_index(clauses, alpha, theta, weights, policy)
-        measure(policy, theta, index.match_batch, lambda batch: len(index.match_batch(batch)[0]))  # noqa: B023
+        take(
+            policy,
+            theta,
+            report.kept(f"figure 14, {policy.replace('+', ' plus')}, theta {theta}", partial(with_theta, drawn, theta, policy)),
+        )
     for label, make in rivals.items():
-        rival = make(clauses)
-        for theta in THETAS:
-            ask = lambda batch: rival.similar_batch(batch, alpha, theta, weights)  # noqa: B023, E731
-            measure(label, theta, ask, ask)
+        told = report.kept(f"figure 14, {label}", partial(of_rival, drawn, make))
+        for theta, one in zip(THETAS, told, strict=True):
+            take(label, theta, one)
     for group, lines in series.items():
         name = f"figure_14_{group.replace(' ', '_')}"
         report.figure(name, lines, "theta", "us a message", caption=f"Figure 14: varying theta, alpha = 0.5: {group}", logy=True)
     judge_thetas(report, series, list(rivals))
+
+
+def messages(short, long):
+    """So many of each group, the same each time."""
+    data = Twitter(fit=LOCAL)
+    data.rng = np.random.default_rng(13)
+    return {group: data.messages(group, short if group.startswith("short") else long) for group in GROUPS}
+
+
+def with_theta(drawn, theta, policy):
+    """For each group how much is found, and microseconds a message."""
+    clauses = drawn.clauses
+    index = similarity_index(clauses, ALPHA, theta, word_weights(clauses), policy)
+    told = {}
+    for group, batch in messages(20, 5).items():
+        told[group] = len(index.match_batch(batch)[0]), microseconds(index.match_batch, batch)
+    return told
+
+
+def of_rival(drawn, make):
+    """The same of a rival, for every theta."""
+    clauses, told = drawn.clauses, []
+    rival, weights = make(clauses), word_weights(clauses)
+    for theta in THETAS:
+        ask = partial(rival.similar_batch, alpha=ALPHA, theta=theta, idf=weights)
+        told.append({group: (ask(batch), microseconds(ask, batch)) for group, batch in messages(20, 5).items()})
+    return told
 
 
 def judge_thetas(report, series, rivals):

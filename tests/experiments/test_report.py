@@ -35,3 +35,48 @@ def test_data_files_carry_their_run(page):
     assert data["rows"] == [{"n": 10, "MB": [0, 1]}]
     assert data["run"]["commit"] == "abc+"
     assert set(data["run"]["versions"]) == {"numpy", "numba", "pyarrow"}
+
+
+def told(page, done: list[str]) -> None:
+    done.append("told")
+    rows = [page.kept(f"row {n}", lambda n=n: done.append(f"row {n}") or {"n": n}) for n in range(3)]
+    page.table("rows", rows, "Rows")
+    page.claim("three rows", len(rows) == 3, f"{len(rows)}")
+
+
+def full_page(size: str = "") -> report.Report:
+    return report.Report("ranked", title="Ranked", size=size, full=True)
+
+
+def test_a_full_run_that_is_stopped_goes_on_where_it_was(page, monkeypatch):
+    done: list[str] = []
+
+    def power_cut(page, done):
+        told(page, done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), full_page() as first:
+        first.piece(power_cut, done)
+    assert done == ["told", "row 0", "row 1", "row 2"]
+    assert not (first.folder / "README.md").exists()
+    done.clear()
+    for _ in range(2):
+        with full_page() as second:
+            second.piece(told, done)
+        assert done == ["told"]
+        text = (second.folder / "README.md").read_text()
+        assert text.count("| three rows | HOLDS | 3 |") == 1
+        assert text.count("## Rows") == 1
+
+
+def test_nothing_is_begun_when_the_time_is_over_and_the_page_says_so(page, monkeypatch):
+    monkeypatch.setattr(report.Report, "until", None)
+    done: list[str] = []
+    with full_page() as first:
+        first.kept("row 0", lambda: {"n": 0})
+    report.stop_after(0)
+    with pytest.raises(report.Enough, match="told"), full_page() as second:
+        assert second.kept("row 0", lambda: done.append("again")) == {"n": 0}
+        second.piece(told, done)
+    assert not done
+    assert "not whole" in (second.folder / "README.md").read_text()
