@@ -45,11 +45,11 @@ from tidings.boards.messages.family import Family
 from tidings.boards.messages.objects import FamilyObjects
 from tidings.boards.paint.zones import Zones
 from tidings.index.points.watchers import WatchIndex
-from tidings.serve.gateway.layout import Plan, named
-from tidings.serve.gateway.painter import Painter
-from tidings.serve.gateway.records import consumer_of
-from tidings.serve.gateway.replica import Replica
-from tidings.serve.gateway.sketch import RECTANGLES
+from tidings.kafka.layout import Plan, named
+from tidings.kafka.painter import Painter
+from tidings.kafka.records import consumer_of
+from tidings.kafka.replica import Replica
+from tidings.kafka.sketch import RECTANGLES
 from tidings.serve.gateway.zone import Zone
 
 RESULT = Path(__file__).parent / "results" / "gateways.json"

@@ -233,7 +233,8 @@ class DurableTopic(Outbox, Topic):
         if problem is not None:
             warnings.warn(f"{problem}; rebuilding the segments from the registry", StorageWarning, stacklevel=4)
         if self._lock is not None:
-            self.housekeeping.keep(self._save, mapped)
+            # A topic that is new has a manifest too when it is flushed: whoever maps it need not wait for a subscription.
+            self.housekeeping.keep(self._save, mapped if (self.folder / NEWEST).exists() else None)
 
     def _map_newest(self) -> StorageError | None:
         """Why the newest manifest cannot be used, if it cannot. It is read after the registry's state was fixed, see `pruning`."""

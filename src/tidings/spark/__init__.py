@@ -16,7 +16,8 @@ from tidings.spark.transforms.build import build
 from tidings.spark.transforms.follow import follow
 from tidings.spark.transforms.match import match
 from tidings.spark.transforms.notify import notify
+from tidings.spark.transforms.paint import paint
 from tidings.spark.transforms.parse import parse
 from tidings.spark.transforms.search import search
 
-__all__ = ["adopt", "board", "build", "follow", "match", "notify", "parse", "search", "session"]
+__all__ = ["adopt", "board", "build", "follow", "match", "notify", "paint", "parse", "search", "session"]

@@ -26,12 +26,12 @@ from tests.spark.kafka.broker import Broker
 from tidings.boards.messages.family import Family
 from tidings.boards.paint.zones import Zones
 from tidings.errors import TidingsError
+from tidings.kafka.layout import Plan, named
+from tidings.kafka.painter import Painter
+from tidings.kafka.records import consumer_of
 from tidings.match.answers.results import Notification, instant
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.operands import compile_number
-from tidings.serve.gateway.layout import Plan, named
-from tidings.serve.gateway.painter import Painter
-from tidings.serve.gateway.records import consumer_of
 
 SCHEMA = td.Schema({"price": td.Number(), "stars": td.Number()})
 FAMILY = Family("price", "stars", 4)
@@ -123,12 +123,15 @@ class Ear:
 
 
 class World:
-    def __init__(self, folder: Path, seed: int, zones: int = 4, sparse: bool = False, hold: float = 3600.0) -> None:
+    def __init__(
+        self, folder: Path, seed: int, zones: int = 4, sparse: bool = False, hold: float = 3600.0, paints: Any = Painter
+    ) -> None:
+        """`paints` makes the painter, of the broker's address and the plan."""
         self.folder, self.draw, self.hold = folder, random.Random(seed), hold
         self.broker = Broker(folder)
         sample = np.sort(np.random.default_rng(seed).random((200, 2)) * 10, 1)
         self.plan = Plan("flats", SCHEMA, "flat", (FAMILY, OTHER), (Zones.balanced(sample, zones),) * 2, sparse)
-        self.painter = Painter(self.broker.address, self.plan)
+        self.painter = paints(self.broker.address, self.plan)
         self.oracle = BoardsOracle(SCHEMA)
         self.gateways: list[Process] = []
         self.ears: dict[str, Ear] = {}

@@ -50,6 +50,17 @@ MISTAKES = [
     ({"sink": "parquet"}, "sink is 'parquet': a table [sink] is accepted"),
     ({"sink": {"format": "parqet", "options": {"path": "x"}}}, "sink.format is 'parqet': did you mean 'parquet'?"),
     ({"sink": {"format": "json"}}, "sink.options has no path: json takes one, as options = { path = 'data/sink' }"),
+    ({"sink": {"format": "gateway"}}, "sink.format is 'gateway': did you mean 'gateways'?"),
+    (
+        {"sink": {"format": "gateways"}},
+        "sink.format is 'gateways', which takes messages: answer.kind = 'messages' is accepted",
+    ),
+    ({"sink": {"format": "gateways"}}, "sink.options.brokers is missing: Kafka's address is accepted, as localhost:9092"),
+    (
+        {"sink": {"format": "gateways", "options": {"zones": "many"}}},
+        "sink.options.zones is 'many': a whole number from 1 on",
+    ),
+    ({"sink": {"format": "gateways", "options": {"sparse": "no"}}}, "sink.options.sparse is 'no': true or false is accepted"),
     ({"events": {"format": "csv", "options": {"path": "no/such/*"}}}, "events.options.path is 'no/such/*', where there is nothing"),
     ({"subscriptions": None}, "which holds no topic; to make one the job needs topic.schema and [subscriptions]"),
     ({"topic": {"path": "t", "schema": {"price": "numbr"}}}, "topic.schema is {'price': 'numbr'}: "),

@@ -76,9 +76,13 @@ class Painted:
         for painter in self.painters.values():
             painter.objects.apply(painter.objects.moves(*painter.places(self._touched.take(publisher, ()))))
 
+    def touched(self, publisher: Publishing) -> dict[str, Values | None]:
+        """What has changed since last asked."""
+        return self._touched.take(publisher, (key for p in self.painters.values() for key in p.objects.keys.number))
+
     def messages(self, publisher: Publishing) -> pa.Table:
-        """What has changed since last asked, one sequence; without rows if that concerns no list there could be."""
-        changes = self._touched.take(publisher, (key for p in self.painters.values() for key in p.objects.keys.number))
+        """The same as messages, one sequence; without rows if that concerns no list there could be."""
+        changes = self.touched(publisher)
         if not changes:
             return no_messages()
         self.sequence += 1

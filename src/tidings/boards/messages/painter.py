@@ -22,6 +22,9 @@ from tidings.index.points.watchers import WatchIndex
 from tidings.model.filter.clause import Values
 from tidings.model.values.schema import Schema
 
+NOWHERE = np.array([[[np.inf, -np.inf], [np.inf, -np.inf]]])
+"""A cover of nobody: no range begins at infinity and ends before everything."""
+
 
 class FamilyPainter:
     def __init__(self, schema: Schema, topic: str, family: Family) -> None:
@@ -41,7 +44,7 @@ class FamilyPainter:
         if boxes is None:
             self._painter = PaintDense(index, family.k, family.epsilon)
         else:
-            self._painter = PaintSparse(index, family.k, WatchIndex.of_boxes(boxes), family.epsilon)
+            self._painter = PaintSparse(index, family.k, WatchIndex.of_boxes(boxes if len(boxes) else NOWHERE), family.epsilon)
 
     def places(self, changes: Mapping[str, Values | None]) -> tuple[list[str], Floats, Floats]:
         at = np.array([self._stands(values) for values in changes.values()]).reshape(-1, 2)

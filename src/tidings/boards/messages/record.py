@@ -108,6 +108,11 @@ def zoned(said: Said, zones: Zones, common: Mapping[str, str | int]) -> Iterator
             yield Zoned(zone, body, [(name, str(value).encode()) for name, value in headers.items()])
 
 
+def whole(said: Said) -> bytes:
+    """All that is said, for whoever deals it out to zones elsewhere."""
+    return packed(said, np.arange(len(said.box)), np.repeat(np.arange(len(said.object)), np.diff(said.start)))
+
+
 def packed(said: Said, chosen: Int64, of: Int64) -> bytes:
     """Some of the rectangles, ascending, with their objects; `of` is the object of each."""
     box, first = columns_of(said.box, chosen, of)

@@ -29,7 +29,7 @@ class Housekeeping:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._save: Callable[[Snapshot], None] = lambda packed: None
-        self._last_saved = store.packed
+        self._last_saved: Snapshot | None = store.packed
         self._worker: ThreadPoolExecutor | None = None
         self._work: Future[None] | None = None
         self._quiet: threading.Timer | None = None
@@ -38,8 +38,8 @@ class Housekeeping:
         self.rewritten = 0
         store.on_packed = lambda: self._background(self._tidy)
 
-    def keep(self, save: Callable[[Snapshot], None], saved: Snapshot) -> None:
-        """From now on `save` what is packed; `saved` is on disk already."""
+    def keep(self, save: Callable[[Snapshot], None], saved: Snapshot | None) -> None:
+        """From now on `save` what is packed; `saved` is on disk already, None if nothing is."""
         self._finish()
         with self._store.lock:
             self._save, self._last_saved = save, saved

@@ -14,6 +14,8 @@ from starlette.responses import Response
 
 from tidings import __version__
 from tidings.errors import shown
+from tidings.kafka.layout import Plan
+from tidings.kafka.records import Watcher
 from tidings.model.door.subscription import known_id, read_subscription
 from tidings.serve.access.callers import ADMIN, OWNER, READ, Caller
 from tidings.serve.app import problems
@@ -24,8 +26,6 @@ from tidings.serve.delivery.addresses import read_url
 from tidings.serve.delivery.sinks import read_headers, read_secret
 from tidings.serve.gateway.gateway import Elsewhere, Gateway, GatewaySettings
 from tidings.serve.gateway.handing import ASKED, zone_of_id
-from tidings.serve.gateway.layout import Plan
-from tidings.serve.gateway.records import Watcher
 from tidings.serve.hearing.listening import Selection
 from tidings.serve.hearing.streams import EventStream
 from tidings.serve.refusals import NotFound, NotReady, Unacceptable

@@ -24,11 +24,11 @@ from typing import Any, TypeVar
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tidings.errors import TidingsError
+from tidings.kafka.layout import TAIL, Plan, named
+from tidings.kafka.records import PATIENCE, Origin, Partition, Watcher, consumer_of, header
+from tidings.kafka.replica import Replica
+from tidings.kafka.writer import read_plan
 from tidings.serve.gateway.hearer import Hearer
-from tidings.serve.gateway.layout import TAIL, Plan, named
-from tidings.serve.gateway.painter import read_plan
-from tidings.serve.gateway.records import PATIENCE, Origin, Partition, Watcher, consumer_of, header
-from tidings.serve.gateway.replica import Replica
 from tidings.serve.gateway.zone import LAST, Position, Start, Zone, number_of
 from tidings.serve.hearing.notes import Note
 

@@ -16,6 +16,10 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from tidings.durable.waiting import Waiting
 from tidings.errors import TidingsError
+from tidings.kafka.layout import Plan, await_topics, named
+from tidings.kafka.records import PATIENCE, Origin, Watcher
+from tidings.kafka.sketch import RECTANGLES, boxes_json, sketch_key
+from tidings.kafka.writer import read_plan
 from tidings.serve.access.callers import EVERYBODY, Caller
 from tidings.serve.access.keys import Keys
 from tidings.serve.delivery.couriers import Courier
@@ -24,10 +28,6 @@ from tidings.serve.delivery.senders import Http, Webhooks
 from tidings.serve.delivery.sinks import WEBHOOK, Secret, Sink, Target
 from tidings.serve.gateway.consuming import Consuming
 from tidings.serve.gateway.handing import Handing
-from tidings.serve.gateway.layout import Plan, await_topics, named
-from tidings.serve.gateway.painter import read_plan
-from tidings.serve.gateway.records import PATIENCE, Origin, Watcher
-from tidings.serve.gateway.sketch import RECTANGLES, boxes_json, sketch_key
 from tidings.serve.gateway.zone import FURTHEST, LAST, SHIFT, Zone, ZoneTail, number_of
 from tidings.serve.hearing.listening import Selection
 from tidings.serve.hearing.notes import Note

@@ -13,8 +13,8 @@ import httpx
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from tidings.kafka.layout import named
 from tidings.serve.gateway.consuming import group_of
-from tidings.serve.gateway.layout import named
 
 FRESH = 0.5
 """Seconds for which the group's word is taken for true."""

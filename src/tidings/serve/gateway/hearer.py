@@ -6,8 +6,8 @@ from typing import Protocol
 
 from confluent_kafka import Message
 
-from tidings.serve.gateway.layout import Plan
-from tidings.serve.gateway.records import Watcher
+from tidings.kafka.layout import Plan
+from tidings.kafka.records import Watcher
 from tidings.serve.gateway.zone import Zone
 from tidings.serve.hearing.notes import Note
 

@@ -22,9 +22,9 @@ from tidings.boards.messages.painted import Touched
 from tidings.boards.paint.zones import Zones
 from tidings.durable.opening import DurableTopic
 from tidings.errors import SchemaError, TidingsError
+from tidings.kafka.layout import FEWEST, Plan, named, ranges_between
+from tidings.kafka.painter import Painter
 from tidings.serve.delivery.sinks import BATCH, KAFKA, Sink, Target
-from tidings.serve.gateway.layout import Plan, named
-from tidings.serve.gateway.painter import Painter
 from tidings.serve.hosting.hosted_topic import HostedTopic
 from tidings.serve.service import Service
 
@@ -34,8 +34,8 @@ GATEWAYS = "gateways"
 LOOK = 0.05
 REST = 1.0
 """Seconds."""
-SAMPLE, FEWEST = 10_000, 64
-"""Ranges of which zones are cut, at most and at least."""
+SAMPLE = 10_000
+"""Ranges of which zones are cut, at most."""
 
 
 class Painting:
@@ -93,9 +93,7 @@ def sample_of(topic: DurableTopic, family: Family) -> NDArray[np.float64]:
     if len(found) >= FEWEST:
         return found
     stands = family.stands(topic.schema)
-    x = sorted(stands(event.values)[0] for event in islice(topic.publisher.events, SAMPLE))
-    x = x[:: max(len(x) // FEWEST, 1)] or [0.0, 1.0]
-    return np.array([(l, r) for l in x for r in x if l <= r])
+    return ranges_between(stands(event.values)[0] for event in islice(topic.publisher.events, SAMPLE))
 
 
 class Painters:

@@ -19,10 +19,10 @@ from confluent_kafka import Message, TopicPartition
 from tidings.boards.messages.followers import Followers, Told
 from tidings.boards.messages.record import OLD, Said, joined, old_common, unpacked
 from tidings.durable.waiting import Waiting
+from tidings.kafka.layout import Plan
+from tidings.kafka.records import Origin, Watcher, headers
+from tidings.kafka.replica import Replica
 from tidings.match.answers.results import Notification, instant
-from tidings.serve.gateway.layout import Plan
-from tidings.serve.gateway.records import Origin, Watcher, headers
-from tidings.serve.gateway.replica import Replica
 from tidings.serve.hearing.listening import Listening, Page, Selection
 from tidings.serve.hearing.notes import Note
 

@@ -117,11 +117,11 @@ def current(topic: Snapshots, otherwise: Pin) -> Pin:
 
 def micro_batch() -> tuple[str, int] | None:
     """(query id, batch id) of this task; None in a batch query."""
-    batch, query = _property("streaming.sql.batchId"), _property("sql.streaming.queryId")
+    batch, query = local_property("streaming.sql.batchId"), local_property("sql.streaming.queryId")
     return None if batch is None or query is None else (query, int(batch))
 
 
-def _property(name: str) -> str | None:
+def local_property(name: str) -> str | None:
     task = TaskContext.get()
     value: str | None = None if task is None else task.getLocalProperty(name)
     return value
@@ -130,7 +130,7 @@ def _property(name: str) -> str | None:
 def pinned(topic: Snapshots, query: str, batch: int) -> Pin:
     """The pin of a query's micro-batch, made by the first who asks."""
     # The job group is of one run of the query: a later one may have adopted another topic.
-    known = (topic.title, _property("spark.jobGroup.id"), query, batch)
+    known = (topic.title, local_property("spark.jobGroup.id"), query, batch)
     if known not in _seen:
         found = json.loads(_agreed(topic, query, batch))
         if len(_seen) >= REMEMBERED:

@@ -26,7 +26,8 @@ options = { path = "data/searches" }
                                          shards; "messages", a board's, with families = ["price:-stars:20"]; "search"
 kind = "notify"
 
-[sink]                                   any streaming sink of Spark
+[sink]                                   any streaming sink of Spark; for "messages" also "gateways", which paints over Kafka,
+                                         with options = { brokers = "localhost:9092", zones = 16, sparse = false }
 format = "parquet"
 options = { path = "data/notifications" }
 
@@ -56,6 +57,8 @@ from tidings.model.values.schema import Schema
 from tidings.model.values.window import parse_window
 
 NOW = "available-now"
+GATEWAYS = "gateways"
+"""The format of a sink that is ours: Kafka, for gateways."""
 
 
 class JobError(TidingsError):

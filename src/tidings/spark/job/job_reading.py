@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from tidings.durable.snapshots import holds_topic
 from tidings.errors import TidingsError, shown
-from tidings.spark.job.job_file import Answer, Job, JobError, Run, Source, Table, TopicTable
+from tidings.spark.job.job_file import GATEWAYS, Answer, Job, JobError, Run, Source, Table, TopicTable
 
 KINDS: dict[str, type[Table]] = {
     name: next(kind for kind in (*get_args(field.annotation), field.annotation) if kind not in (NoneType, None))
@@ -133,6 +133,9 @@ def contradictions(tables: Mapping[str, Table], spec: Mapping[str, Any]) -> Iter
     run = tables.get("run")
     if isinstance(run, Run) and run.warm_up and run.folder is None:
         yield "run.warm_up is true: it is accepted with a checkpoint in a folder"
+    sink = tables.get("sink")
+    if isinstance(sink, Source) and sink.format == GATEWAYS:
+        yield from gateways(answer, sink)
     events, refused = tables.get("events"), tables.get("refused")
     if answer.kind == "messages" and not answer.families:
         yield "answer.families is missing: attribute:by:k of at least one is accepted, as ['price:-stars:20']"
@@ -140,13 +143,25 @@ def contradictions(tables: Mapping[str, Table], spec: Mapping[str, Any]) -> Iter
         yield "[refused] of a board takes what cannot be parsed: events.value = 'json' is accepted with it"
 
 
+def gateways(answer: Answer, sink: Source) -> Iterator[str]:
+    if answer.kind != "messages":
+        yield f"sink.format is {GATEWAYS!r}, which takes messages: answer.kind = 'messages' is accepted with it"
+    if "brokers" not in sink.options:
+        yield "sink.options.brokers is missing: Kafka's address is accepted, as localhost:9092"
+    zones, sparse = sink.options.get("zones", "1"), sink.options.get("sparse", "false")
+    if not zones.isdecimal() or int(zones) < 1:
+        yield f"sink.options.zones is {zones!r}: a whole number from 1 on is accepted"
+    if sparse not in ("true", "false"):
+        yield f"sink.options.sparse is {sparse!r}: true or false is accepted"
+
+
 def formats(tables: Mapping[str, Table]) -> Iterator[str]:
     """Misspelt formats, and files without a path. A format of which nothing is known here is left to Spark."""
     for name, source in tables.items():
         if not isinstance(source, Source):
             continue
-        meant = difflib.get_close_matches(source.format, [*FILES, *OTHERS], 1, 0.75)
-        if meant and source.format.lower() not in (known.lower() for known in (*FILES, *OTHERS)):
+        meant = difflib.get_close_matches(source.format, [*FILES, *OTHERS, GATEWAYS], 1, 0.75)
+        if meant and source.format.lower() not in (known.lower() for known in (*FILES, *OTHERS, GATEWAYS)):
             yield f"{name}.format is {source.format!r}: did you mean {meant[0]!r}?"
         if source.format in FILES and "path" not in source.options:
             yield f"{name}.options has no path: {source.format} takes one, as options = {{ path = 'data/{name}' }}"

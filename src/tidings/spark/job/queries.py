@@ -18,6 +18,7 @@ from tidings.spark.job.job_file import Job, JobError, Source
 from tidings.spark.transforms.board import board
 from tidings.spark.transforms.match import match
 from tidings.spark.transforms.notify import notify
+from tidings.spark.transforms.paint import paint
 from tidings.spark.transforms.parse import parse
 from tidings.spark.transforms.search import search
 
@@ -62,14 +63,19 @@ def answers(asked: DataFrame, job: Job, topic: str | None = None) -> DataFrame:
     """The job's rows: notifications, matches or what was found; what was refused is counted and left out."""
     answer, folder = job.answer, topic or job.topic.path
     if answer.kind in ("board", "messages"):
-        if REASON in asked.columns:
-            asked = readable(observed(asked, titled("tidings parse"), refused=F.count(REASON)))
-        return board(asked, folder, answer.shards, messages=answer.kind == "messages", families=answer.families)
+        return board(updates_of(asked), folder, answer.shards, messages=answer.kind == "messages", families=answer.families)
     if answer.kind == "search":
         return readable(search(asked, folder, corrupt=True))
     if answer.kind == "match":
         return readable(match(asked, folder, answer.k, answer.relaxed, answer.aggregate, corrupt=True))
     return notify(match(asked, folder, corrupt=True, ranking=True), folder, answer.shards, answer.delay)
+
+
+def updates_of(asked: DataFrame) -> DataFrame:
+    """What a board takes; what was refused is counted and left out."""
+    if REASON not in asked.columns:
+        return asked
+    return readable(observed(asked, titled("tidings parse"), refused=F.count(REASON)))
 
 
 def readable(rows: DataFrame) -> DataFrame:
@@ -84,6 +90,22 @@ def refused(asked: DataFrame, job: Job) -> DataFrame:
     else:
         every = match(asked, job.topic.path, k=0, corrupt=True).select("event", REASON)
     return every.where(F.col(REASON).isNotNull())
+
+
+def to_gateways(asked: DataFrame, job: Job, called: str) -> StreamingQuery:
+    """Start the query that paints for gateways."""
+    how = job.sink.options
+    return paint(
+        updates_of(asked),
+        job.topic.path,
+        job.run.within("answers"),
+        brokers=how["brokers"],
+        families=job.answer.families,
+        zones=int(how.get("zones", 8)),
+        sparse=how.get("sparse") == "true",
+        trigger=job.run.spark_trigger,
+        name=called,
+    )
 
 
 def write(frame: DataFrame, name: str, sink: Source, checkpoint: str, job: Job, called: str) -> StreamingQuery:

@@ -21,11 +21,11 @@ from rich.console import Console
 
 from tidings.durable.snapshots import snapshots_at
 from tidings.spark.frames.session import session
-from tidings.spark.job.job_file import Job, JobError
+from tidings.spark.job.job_file import GATEWAYS, Job, JobError
 from tidings.spark.job.land import Land
 from tidings.spark.job.page import write_page
 from tidings.spark.job.progress import Listener, Progress
-from tidings.spark.job.queries import answers, asked_of, one_sentence, read, refused, write
+from tidings.spark.job.queries import answers, asked_of, one_sentence, read, refused, to_gateways, write
 from tidings.spark.job.report import ALL, report_of
 from tidings.spark.job.screen import Screen
 from tidings.spark.job.spark_log import errors_into, last_words
@@ -130,8 +130,10 @@ def called(job: Job, what: str | None = None) -> str:
 
 
 def start_main(spark: SparkSession, job: Job) -> StreamingQuery:
-    rows = answers(asked_of(spark, job), job)
-    return write(rows, "sink", job.sink, job.run.within("answers"), job, called(job))
+    asked = asked_of(spark, job)
+    if job.sink.format == GATEWAYS:
+        return to_gateways(asked, job, called(job))
+    return write(answers(asked, job), "sink", job.sink, job.run.within("answers"), job, called(job))
 
 
 def await_first_batch(spark: SparkSession, running: Running) -> None:

@@ -5,6 +5,7 @@ thirty times as much. Read `shard_log` first: a head, a log of steps and a packi
 worker trusts the copy it kept. `state_format` has the bytes and their version. Then, for windows: `shard_records` (matches
 packed for their shards), `window_steps` (what a micro-batch did), `shard_gates` (paces), `shard_windows` (the windows of a
 shard), `window_processor` (these as Spark state). For boards: `shard_boards`, `board_processor`. Both give `notification_rows`.
+Painted families: `shard_painter`, and for gateways `gateway_painter`.
 
 Imports: `frames`, and the engine's rooms.
 """

@@ -16,11 +16,13 @@ from pyspark.sql.streaming.stateful_processor import TimerValues
 
 from tidings.boards.messages.family import Family
 from tidings.boards.messages.painted import Painted
+from tidings.boards.messages.record import Said
 from tidings.boards.messages.table import no_messages
 from tidings.durable.manifest_view import View
 from tidings.durable.snapshots import Snapshots
 from tidings.model.door.event import Event
 from tidings.model.door.subscription import Subscription
+from tidings.model.filter.clause import Values
 from tidings.spark.frames.arrow_stage import Batches, given_out
 from tidings.spark.frames.pins import Pin
 from tidings.spark.frames.topic_view import task_view
@@ -56,6 +58,14 @@ class ShardPainter(ShardBoards):
         self.replace(events, at)
         return painted.messages(self.publisher)
 
+    def said(self, family: Family, events: Sequence[Event], at: int, sequence: int) -> tuple[Said, dict[str, Values | None]]:
+        """The same for records, and the objects that are others now."""
+        painted = self.paint(family, sequence)
+        self.replace(events, at)
+        changes = painted.touched(self.publisher)
+        painted.sequence += 1
+        return painted.painters[family.name].say(changes), changes
+
     def replayed(self, family: Family, events: Sequence[Event], time: int) -> pa.Table:
         """Updates in order of their times, each instant a sequence."""
         painted, tables = self.paint(family, 0), [no_messages()]
@@ -80,12 +90,17 @@ class PaintingProcessor(BoardProcessor):
         shard.follow(view)
         latest = max(time if event.time is None else event.time for event in events)
         told = int(self.log.head.facts.get("sequence") or 0)
-        table = shard.messages(self.families[int(key[0])], events, max(latest, shard.clock or latest), told)
+        body = self.told(shard, int(key[0]), events, max(latest, shard.clock or latest), told)
         assert shard.painted is not None
         facts = {"clock": shard.clock, "manifest": view.manifest.number, "sequence": shard.painted.sequence}
         self.log.add(int(key[0]), shard, json.dumps(shard.changes()).encode(), facts)
-        if len(table):
-            yield Row(body=to_bytes(table))
+        if body is not None:
+            yield Row(body=body)
+
+    def told(self, shard: ShardPainter, family: int, events: Sequence[Event], at: int, sequence: int) -> bytes | None:
+        """What is to be told of updates of one instant, above `sequence`, and the shard with them."""
+        table = shard.messages(self.families[family], events, at, sequence)
+        return to_bytes(table) if len(table) else None
 
 
 def unpack_messages(batches: Batches) -> Iterator[pa.RecordBatch]:

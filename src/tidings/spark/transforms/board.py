@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from tidings.boards.messages.family import Family, parse_family
 from tidings.boards.messages.table import MESSAGE
+from tidings.durable.manifest_view import View
 from tidings.durable.snapshots import Snapshots, snapshots_at
 from tidings.errors import EventError, SchemaError
 from tidings.spark.frames.answer_columns import NOTIFICATION, REASON
@@ -65,15 +66,9 @@ def board(
     [('a1', 'entered'), ('a1', 'left'), ('a2', 'entered')]
     """
     place = snapshots_at(topic)
-    pin, view = planned_view(place, updates.isStreaming)
-    if view.key is None:
-        raise SchemaError(f"topic {view.manifest.topic!r} in {place.title} has no key: board takes the objects of a keyed topic")
-    if REASON in updates.columns:
-        raise EventError(f"updates have a column {REASON!r}: board takes those where it is null, without it")
-    check_events(frame_form(updates), view)
-    need_state(updates, "board", "objects")
+    pin, view = planned(updates, place, "board")
     if messages:
-        return painted(updates, place, pin, [parse_family(view.schema, family) for family in families])
+        return painted(updates, place, pin, families_of(view, families))
     shards = shards or int(str(updates.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     packed = map_arrow(updates, UpdatePacker(place, pin, shards), UPDATES).groupBy("shard")
     if updates.isStreaming:
@@ -87,9 +82,27 @@ def board(
     return observed(changed, titled(called("board", place)), **figures).drop(MANIFEST)
 
 
-def painted(updates: DataFrame, place: Snapshots, pin: Pin, families: Sequence[Family]) -> DataFrame:
-    if not families:
+def planned(updates: DataFrame, place: Snapshots, transform: str) -> tuple[Pin, View]:
+    """What a transform of a keyed topic's updates is planned with; they are refused here, before anything runs."""
+    pin, view = planned_view(place, updates.isStreaming)
+    if view.key is None:
+        raise SchemaError(
+            f"topic {view.manifest.topic!r} in {place.title} has no key: {transform} takes the objects of a keyed topic"
+        )
+    if REASON in updates.columns:
+        raise EventError(f"updates have a column {REASON!r}: {transform} takes those where it is null, without it")
+    check_events(frame_form(updates), view)
+    need_state(updates, transform, "objects")
+    return pin, view
+
+
+def families_of(view: View, said: Sequence[str]) -> list[Family]:
+    if not said:
         raise SchemaError("families is empty: attribute:by:k of at least one is accepted, as price:-stars:20")
+    return [parse_family(view.schema, family) for family in said]
+
+
+def painted(updates: DataFrame, place: Snapshots, pin: Pin, families: Sequence[Family]) -> DataFrame:
     packed = map_arrow(updates, UpdatePacker(place, pin, len(families)), UPDATES).groupBy("shard")
     if updates.isStreaming:
         told = packed.transformWithState(PaintingProcessor(place, pin, families), TOLD, "append", "none")

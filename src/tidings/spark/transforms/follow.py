@@ -16,10 +16,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
@@ -94,10 +95,10 @@ def start(
 
 
 def _close_after(query: StreamingQuery, writer: DurableTopic) -> None:
-    try:
+    """Why a query failed is for whoever asks the query."""
+    with suppress(StreamingQueryException):
         query._jsq.awaitTermination()
-    finally:
-        writer.close()
+    writer.close()
 
 
 def applier(writer: DurableTopic, topic: Snapshots, refused: RefusedChanges) -> Callable[[DataFrame, int], None]:

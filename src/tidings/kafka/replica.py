@@ -8,21 +8,32 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from confluent_kafka import Message
 
 from tidings.boards.messages.family import Stands
 from tidings.boards.messages.objects import FamilyObjects
+from tidings.kafka.layout import Plan, named
+from tidings.kafka.records import BATCH, OTHERS, SKETCHED, Partition, header
 from tidings.model.filter.clause import Values
-from tidings.serve.gateway.layout import Plan, named
-from tidings.serve.gateway.records import Partition, header
 
-SKETCHED = "\x00sketch"
-"""The key of a record that tells no object, but up to which offset the painter knows the watchers' sketch."""
 SHOWN = 5.0
 """Seconds within which a transaction that one partition shows is shown by all."""
 Change = tuple[str, Values | None]
+
+
+def values_in(brokers: str, topic: str) -> dict[str, dict[str, Any]]:
+    """The newest objects, by key."""
+    found: dict[str, bytes] = {}
+    partition = Partition(brokers, named(topic, "objects"))
+    try:
+        for record in partition.to_end():
+            found[record.key().decode()] = record.value()
+    finally:
+        partition.close()
+    return {key: json.loads(body) for key, body in found.items() if body is not None and key not in OTHERS}
 
 
 class Replica:
@@ -32,6 +43,8 @@ class Replica:
         """of the last change, and its instant"""
         self.sketched = -1
         """the offset up to which the painter knows the sketch"""
+        self.batch: tuple[str, int] | None = None
+        """the query and the number of the micro-batch that told the last objects, if Spark told them"""
         self._stands: list[Stands] = [family.stands(plan.schema) for family in plan.families]
         self._partition = Partition(brokers, named(plan.topic, "objects"))
         self._next: Message | None = None
@@ -49,7 +62,11 @@ class Replica:
             key = record.key().decode()
             if key == SKETCHED:
                 self.sketched = json.loads(record.value())["offset"]
-            else:
+            elif key == BATCH:
+                said = json.loads(record.value())
+                self.batch = said["query"], said["batch"]
+            elif key not in OTHERS:
+                self.batch = None  # the record of a micro-batch comes after its objects
                 batch.append((key, None if record.value() is None else json.loads(record.value())))
         self._apply(batch)
         return self.sequence

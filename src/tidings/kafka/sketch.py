@@ -2,7 +2,7 @@
 elsewhere.
 
 [range-topk, the remark that closes section III-B]. A cover may be too wide, never too narrow: a gateway that begins a watcher
-outside of what it said says the wider cover first, and begins it once the painter has told that it knows (`replica.SKETCHED`).
+outside of what it said says the wider cover first, and begins it once the painter has told that it knows (`records.SKETCHED`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from confluent_kafka import Message
 
 from tidings.boards.messages.objects import Floats
-from tidings.serve.gateway.layout import Plan, named
-from tidings.serve.gateway.records import Partition
+from tidings.kafka.layout import Plan, named
+from tidings.kafka.records import Partition
 
 RECTANGLES = 64
 """Of one zone and family."""

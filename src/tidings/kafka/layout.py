@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from tidings.boards.messages.family import Family
 from tidings.boards.paint.zones import Zones
 from tidings.errors import TidingsError
+from tidings.model.filter.operands import compile_number
 from tidings.model.values.schema import Schema
 
 HOUR = 3_600_000
@@ -33,6 +35,8 @@ RECORDS = {
 SHOWN = 60.0
 """Seconds."""
 ZONED = ("messages", "watchers", "notes")
+FEWEST = 64
+"""Values of objects that ranges are made of; a sample of watchers with fewer is none."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,25 @@ class Plan:
         return replace(self, zones=tuple(cut), epoch=self.epoch + 1, since=since)
 
 
+def attributes_of(schema: Schema, families: Iterable[Family]) -> list[str]:
+    """What of an object's values families ask for."""
+    return sorted({name for f in families for name in (f.attribute, *compile_number(schema, f.by).attributes)})
+
+
+def ranges_between(values: Iterable[float]) -> NDArray[np.float64]:
+    """Ranges (n x 2) by which zones are cut where no watcher is known: between values that objects have."""
+    x = sorted(values)
+    x = x[:: max(len(x) // FEWEST, 1)] or [0.0, 1.0]
+    return np.array([(l, r) for l in x for r in x if l <= r])
+
+
 def named(topic: str, kind: str) -> str:
     return f"{topic}.{kind}"
+
+
+def is_painted(brokers: str, topic: str) -> bool:
+    """Whether there is a painter, or was one."""
+    return named(topic, "plan") in AdminClient({"bootstrap.servers": brokers}).list_topics(timeout=30).topics
 
 
 def make_topics(brokers: str, topic: str, partitions: int) -> None:

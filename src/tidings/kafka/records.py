@@ -1,4 +1,4 @@
-"""What stands in the records of gateways' Kafka topics, and reading one partition to its end."""
+"""What stands in the records of a painted topic's Kafka topics, and reading one partition to its end."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tidings.errors import TidingsError
+from tidings.model.filter.clause import Values
 
 PATIENCE = 60.0
 """Seconds that a broker may be away."""
+OTHERS = SPLIT, SKETCHED, BATCH = "\x00plan", "\x00sketch", "\x00batch"
+"""Keys of records among the objects that tell none: a zone was split; up to which offset the painter knows the watchers' sketch;
+which micro-batch of which query this sequence is."""
 
 
 class Origin(NamedTuple):
@@ -67,6 +72,13 @@ class Watcher:
     def from_json(cls, body: bytes) -> Watcher:
         said = {"l": -np.inf, "r": np.inf} | json.loads(body)
         return cls(**said | {"moved": Origin.of(said.get("moved"))})
+
+
+def object_records(changes: Mapping[str, Values | None], attributes: Sequence[str]) -> dict[str, bytes | None]:
+    """By key, objects that now have these values, of which only some are asked for; None is an object gone."""
+    return {
+        key: None if v is None else orjson.dumps({name: v[name] for name in attributes if name in v}) for key, v in changes.items()
+    }
 
 
 def headers(record: Message) -> dict[str, bytes]:
