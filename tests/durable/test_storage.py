@@ -210,6 +210,19 @@ def test_a_rebuilt_topic_outlives_the_manifests_before(tmp_path):
     recovers(pair, tmp_path, "vocabulary")
 
 
+def test_a_topic_that_nobody_asks_has_a_manifest_once_it_is_closed(tmp_path):
+    with td.open(tmp_path, "deals", SCHEMA, key="sku"):
+        pass
+    found = load_manifest(tmp_path)
+    assert (found.topic, found.key, found.segments) == ("deals", "sku", ())
+    with td.open(tmp_path) as deals:
+        deals.subscribe("ann", "price < 5")
+    assert load_manifest(tmp_path).number == found.number + 1
+    with td.open(tmp_path) as deals:
+        assert "ann" in deals
+    assert load_manifest(tmp_path).number == found.number + 1
+
+
 def test_nothing_is_left_over(tmp_path):
     pair = fill(tmp_path)
     for i in range(2 * KEPT):

@@ -12,7 +12,7 @@ from tidings.boards.messages.family import Family
 from tidings.boards.messages.followers import Followers
 from tidings.boards.messages.objects import FamilyObjects
 from tidings.boards.messages.painter import FamilyPainter
-from tidings.boards.messages.record import OLD, VERSION, joined, old_common, unpacked, zoned
+from tidings.boards.messages.record import OLD, VERSION, joined, old_common, unpacked, whole, zoned
 from tidings.boards.messages.table import boxes_of
 from tidings.boards.paint.zones import Zones
 from tidings.errors import EventError
@@ -55,7 +55,7 @@ def test_a_message_goes_to_the_zones_it_meets(monkeypatch, most):
     for sequence in range(1, 40):
         change = changes(draw, sequence)
         said, table = says.say(change), tells.change(change, sequence, sequence - 1, 0)
-        assert rows_of(said) == rows_in(table)
+        assert rows_of(said) == rows_in(table) == rows_of(unpacked(whole(said), VERSION))
         sent: dict[int, list] = {}
         for zone, body, headers in zoned(said, zones, COMMON):
             assert dict(headers).items() >= {name: str(value).encode() for name, value in COMMON.items()}.items()
@@ -67,6 +67,12 @@ def test_a_message_goes_to_the_zones_it_meets(monkeypatch, most):
             assert rows_of(joined([part for part, _ in parts])) == expected
             assert [left for _, left in parts] == list(reversed(range(len(parts))))
             assert all(len(part.box) <= most for part, _ in parts)
+
+
+def test_nothing_said_is_a_record_too():
+    painter = FamilyPainter(SCHEMA, "flats", FAMILY)
+    said = unpacked(whole(painter.say({"f1": None})), VERSION)
+    assert rows_of(said) == list(zoned(said, Zones.balanced(SAMPLE, 6), COMMON)) == []
 
 
 def test_who_follows_a_table_and_who_hears_records_have_the_same_lists():

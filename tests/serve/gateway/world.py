@@ -131,7 +131,11 @@ class World:
         self.broker = Broker(folder)
         sample = np.sort(np.random.default_rng(seed).random((200, 2)) * 10, 1)
         self.plan = Plan("flats", SCHEMA, "flat", (FAMILY, OTHER), (Zones.balanced(sample, zones),) * 2, sparse)
-        self.painter = paints(self.broker.address, self.plan)
+        try:
+            self.painter = paints(self.broker.address, self.plan)
+        except BaseException:
+            self.broker.stop()
+            raise
         self.oracle = BoardsOracle(SCHEMA)
         self.gateways: list[Process] = []
         self.ears: dict[str, Ear] = {}
