@@ -3,6 +3,9 @@ PYTHON ?= python3
 RUN := .venv/bin/python
 JAVA := JAVA_HOME="$$(cat build/java-home)"
 
+# Programs that tests start again and again read what Python compiled of them the first time, whatever a machine's image says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup java browser check test pipeline bench peers data papers papers-full soak bounds plain wheel release docs demo live clean document
 
 setup: ; @$(PYTHON) scripts/setup.py
@@ -10,12 +13,11 @@ java: ; @$(PYTHON) scripts/java.py
 browser: ; @command -v chromium || command -v chromium-browser || command -v google-chrome || \
 	(apt-get update -qq && apt-get install -y -qq chromium)
 check: setup ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
-# Hypothesis draws the same examples each time here, so that a red run means a change; `make soak` and plain pytest draw new ones.
+# Hypothesis draws the same examples each time here, and few, so that a red run means a change; `make soak` and plain pytest draw new ones.
 test: setup java ; $(JAVA) $(RUN) -m pytest -n 2 --dist loadgroup -q --durations 10 --hypothesis-profile ci
-# What is long (`deep`) on both cores, then what needs more than Python and Java, one after the other.
-pipeline: setup java browser
-	$(JAVA) $(RUN) -m pytest -n 2 --dist loadgroup -q --durations 10 --hypothesis-profile ci -m 'deep and not soak'
-	$(JAVA) $(RUN) -m pytest -q -m '(kafka or connectors or minors or cluster or lake or browser) and not soak'
+# What is long (`deep`) and what needs more than Python and Java. Much of it waits for servers; what shares one stays on one core.
+LONG := (deep or kafka or connectors or minors or cluster or lake or browser) and not soak
+pipeline: setup java browser ; $(JAVA) $(RUN) -m pytest -n 2 --dist loadgroup -q --durations 10 --hypothesis-profile ci -m '$(LONG)'
 # Peers from the package registries, beside tidings in one run; what cannot be had is left out with its reason.
 peers: setup java ; $(JAVA) $(RUN) -m benchmarks.peers
 bench: setup ; $(RUN) -m benchmarks

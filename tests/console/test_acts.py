@@ -18,7 +18,7 @@ from tests.serve.conftest import serving
 from tests.serve.receiving import Receiver, receiving
 from tidings.serve.settings import Settings
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 expect.set_options(timeout=PATIENCE)
 PROMISED, TRIES = 2.0, 3
 """Seconds until an event is seen. A machine that stands still for as long is forgiven twice."""

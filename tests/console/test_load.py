@@ -13,7 +13,7 @@ from tests.console.load import Load, prepared
 from tests.console.memory import ROOMS, begun, grown, run, store
 from tests.console.rooms import heard, open_room, until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 RATE, SECONDS = 5000, 4
 TAKEN = """() => {
   const sampled = document.getElementById("sampled");

@@ -24,7 +24,7 @@ from tidings.client.remote_topic import RemoteTopic
 from tidings.console import demo
 from tidings.serve.settings import Settings
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 expect.set_options(timeout=PATIENCE)
 ROOMS = {"live": "offers", "subscriptions": "offers", "explain": "offers", "boards": "stock", "engine": "offers"}
 STREAMS = {"live": ["/flow"], "subscriptions": [], "explain": ["/flow"], "boards": ["/notifications", "/painted"], "engine": []}

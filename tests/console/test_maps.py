@@ -23,7 +23,7 @@ from tests.console.rooms import middle_of, open_room, until
 from tests.serve.conftest import serving
 from tidings.serve.settings import Settings
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 expect.set_options(timeout=PATIENCE)
 CORNERS = ((-80, -60), (90, -60), (-80, 70))
 """Pixels from the middle: a triangle, so that its box has room outside of it."""

@@ -13,7 +13,7 @@ import pytest
 from docs import generate_evidence, recording, site
 from tests.browsing import looking, sticks_out
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.drawing import at_most
 from tidings.index.blocks.bitmaps import BlockBitmaps
 from tidings.index.blocks.places import PlaceBlocks
 from tidings.index.blocks.words import WordBlocks
@@ -214,7 +215,7 @@ def stepped(value: float, step: int) -> float:
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_conformance(name: str) -> None:
-    _run(name, 40, 12)
+    _run(name, at_most(40), 12)
 
 
 @pytest.mark.soak

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.drawing import at_most
 from tests.index.test_clause_index import SCHEMA, clauses, events
 from tests.index.test_clause_index_topk import best, described
 from tidings.compiling.pinned import Pinned
@@ -117,7 +118,7 @@ def judged(check: Callable[[Case], None]) -> Callable[[str], None]:
 
     @every_home
     def test(name: str) -> None:
-        settings(max_examples=40, deadline=None)(given(cases(name))(check))()
+        settings(max_examples=at_most(40), deadline=None)(given(cases(name))(check))()
 
     return test
 

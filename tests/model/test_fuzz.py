@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.drawing import at_most
 from tidings import Bool, Category, Date, Number, Place, Schema, Time, Words
 from tidings.errors import NeverMatchesWarning, TidingsError
 from tidings.model.columns.arrays import Vocabularies
@@ -209,4 +210,4 @@ def fuzz(what: str, examples: int, seed: int | None = None) -> None:
 @pytest.mark.filterwarnings("ignore::tidings.errors.NeverMatchesWarning")
 @pytest.mark.parametrize("what", FUZZED)
 def test_only_our_errors(what):
-    fuzz(what, 150)
+    fuzz(what, at_most(150))

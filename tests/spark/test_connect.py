@@ -18,7 +18,7 @@ from tests.spark.transforms import test_board as boards
 from tests.spark.transforms import test_search as searches
 from tests.spark.transforms.test_notify import told
 
-pytestmark = [pytest.mark.connectors, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.connectors, pytest.mark.xdist_group("programs")]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.spark.kafka.broker import broker
 from tests.spark.samples import EVENTS, SCHEMA, START, subscriptions
 from tests.spark.transforms.test_notify import told
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("programs")]
 
 
 def test_events_and_subscriptions_in_notifications_out(tmp_path):
@@ -32,7 +32,7 @@ def test_events_and_subscriptions_in_notifications_out(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [Path("src").absolute(), Path().absolute()]))}
     with broker(tmp_path) as address:
         command = [sys.executable, "-m", "tests.spark.kafka.pipeline", address, ",".join(map(str, jars)), str(tmp_path)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stderr[-4000:]
     result = json.loads((tmp_path / "result.json").read_text())
     with td.Topic("offers", SCHEMA) as plain:

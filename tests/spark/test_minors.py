@@ -24,7 +24,7 @@ TESTS = (
 )
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = [pytest.mark.minors, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.minors, pytest.mark.xdist_group("programs")]
 
 
 def environment_of(version: str) -> Path:

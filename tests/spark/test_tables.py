@@ -16,7 +16,7 @@ from tests.spark.connectors.tables import CHANGE, COUNT, TURNS
 from tests.spark.samples import EVENTS, SCHEMA, START, subscriptions
 from tests.spark.transforms.test_notify import told
 
-pytestmark = [pytest.mark.connectors, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.connectors, pytest.mark.xdist_group("programs")]
 
 
 @pytest.fixture(scope="module")

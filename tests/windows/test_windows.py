@@ -206,7 +206,7 @@ def test_a_long_stream(kind, error, groups):
         )
         oracle.activate(f"s{s}", k, duration, count, 0, error, per=groups > 0)
     time = 0
-    for e in range(500):
+    for e in range(250):
         time += int(random.integers(0, 3))
         late = int(random.integers(0, 20)) if random.random() < 0.1 else 0
         expires = time + int(random.integers(-3, 60)) if random.random() < 0.1 else None

@@ -15,6 +15,8 @@ from contextlib import closing
 from email.utils import formatdate
 from pathlib import Path
 
+from tests.ports import free_port
+
 AZURITE = "azurite@3.35.0"
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -38,9 +40,7 @@ def azurite() -> Path:
 class AzureServer:
     def __init__(self, folder: Path, container: str) -> None:
         folder.mkdir(parents=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         command = [str(azurite()), "--silent", "--location", str(folder), "--blobHost", "127.0.0.1", "--blobPort", str(self.port)]
         with (folder.parent / "azure.log").open("a") as log:
             self.process = subprocess.Popen([*command, "--skipApiVersionCheck", "--disableTelemetry"], stdout=log, stderr=log)

@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.ports import free_port
+
 VERSITY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 KEYS = {"AWS_ACCESS_KEY_ID": "tidings", "AWS_SECRET_ACCESS_KEY": "tidings-secret"}
 BUILT = Path(__file__).resolve().parents[3] / "build" / "versitygw"
@@ -31,9 +33,7 @@ class S3Server:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "bucket").mkdir(parents=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.start()
 
     @property

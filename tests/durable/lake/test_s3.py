@@ -24,7 +24,7 @@ from tidings.errors import StorageError
 pytestmark = [pytest.mark.lake, pytest.mark.xdist_group("lake")]
 URL = "s3://bucket/deals"
 WRITERS, KEYS = 8, 20
-KILLS = 8
+KILLS = 5
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.serve.conftest import DEALS
 from tests.serve.receiving import Receiver, receiving
 from tests.serve.running import Running
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 PAGE = """<!doctype html><script>
 const heard = new EventSource("{stream}");
 heard.addEventListener("notification", (said) => fetch("{receiver}", {{method: "POST", mode: "no-cors", body: said.data}}));

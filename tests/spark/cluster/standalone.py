@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from tests.spark.kafka.broker import free_port
+from tests.ports import free_port
 
 HOME = Path(pyspark.__file__).parent
 

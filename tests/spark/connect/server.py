@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.ports import free_port
 from tests.spark.cluster.standalone import HOME, kill
-from tests.spark.kafka.broker import free_port
 from tidings.spark.frames.session import SETTINGS
 
 PROGRAM = "org.apache.spark.sql.connect.service.SparkConnectServer"

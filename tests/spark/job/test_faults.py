@@ -20,7 +20,7 @@ from tests.spark.transforms.test_notify import told
 
 BATCHES = 8
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("programs"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 
 def prepare(folder) -> list:

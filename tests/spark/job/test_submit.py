@@ -15,7 +15,7 @@ import tidings as td
 from tests.spark.cluster.standalone import cluster
 from tests.spark.samples import EVENTS, SCHEMA, START, rows_of, subscriptions
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("programs"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 JOB = """
 [topic]

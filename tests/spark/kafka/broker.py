@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import socket
 import subprocess
 import time
@@ -9,15 +10,31 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from shutil import copytree, rmtree
+from tempfile import mkdtemp
 
+from tests.ports import free_port
 from tests.spark.connectors.jars import fetch
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def java() -> list[str]:
+    return ["java", "-Xmx512m", "-cp", ":".join(map(str, fetch("broker")))]
+
+
+@cache
+def formatted() -> Path:
+    """A log folder as Kafka's own tool makes it: once a process, brokers begin with copies."""
+    folder = Path(mkdtemp())
+    atexit.register(rmtree, folder)
+    properties = folder / "server.properties"
+    properties.write_text(settings(folder / "log", free_port(), free_port()))
+    # A leading hyphen would be an option of the tool.
+    cluster = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
+    form = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+    subprocess.run([*java(), *form], check=True, capture_output=True)
+    return folder / "log"
 
 
 class Broker:
@@ -28,11 +45,7 @@ class Broker:
         self.port, controller = free_port(), free_port()
         self._properties = folder / "server.properties"
         self._properties.write_text(settings(folder / "log", self.port, controller))
-        self._java = ["java", "-Xmx512m", "-cp", ":".join(map(str, fetch("broker")))]
-        # A leading hyphen would be an option of the tool.
-        cluster = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
-        form = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties)]
-        subprocess.run([*self._java, *form], check=True, capture_output=True)
+        copytree(formatted(), folder / "log")
         self.start()
 
     @property
@@ -42,7 +55,7 @@ class Broker:
     def start(self) -> None:
         log = self.folder / "broker.out"
         with log.open("a") as out:
-            self.process = subprocess.Popen([*self._java, "kafka.Kafka", str(self._properties)], stdout=out, stderr=out)
+            self.process = subprocess.Popen([*java(), "kafka.Kafka", str(self._properties)], stdout=out, stderr=out)
         try:
             wait_for(self.port, self.process, log)
         except RuntimeError:
