@@ -34,7 +34,7 @@ from tests.spark.transforms.test_notify import told
 EVENTS, A_BATCH = 1_200, 40
 HARMS = {"worker": 10, "driver": 2, "kafka": 1, "s3": 1}
 """How often a seed does what."""
-PATIENCE = 180.0
+PATIENCE = 600.0
 """Seconds without a finished micro-batch after which the driver is looked upon as stuck, which is a failure."""
 
 
