@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.nodeid import coerce_node_id
 from hypothesis import settings
 
 from tests.drawing import FEW, SAME, at_most, limit_to
@@ -41,7 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     limit_to(FEW if config.getoption("--few") else same)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Every property and state machine is run on as many examples as this run draws, whatever it says; what is long, on all."""
     for item in items:
         if item.get_closest_marker("deep") or item.get_closest_marker("soak"):
@@ -53,6 +55,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         machine = getattr(item, "cls", None)
         if isinstance(getattr(machine, "settings", None), settings):
             machine.settings = limited(machine.settings)
+    if getattr(config.option, "loadgroup", False):
+        keep_together(items)
+
+
+def keep_together(items: list[pytest.Item]) -> None:
+    """Say a test's `xdist_group` in its id, where xdist looks for it: xdist 3.8 writes it to what pytest 9.2 no longer reads."""
+    for item in items:
+        groups = sorted({mark.args[0] for mark in item.iter_markers("xdist_group")})
+        named = f"@{'_'.join(groups)}"
+        if groups and not item.nodeid.endswith(named):
+            item._id = coerce_node_id(item.nodeid + named)
 
 
 def limited(own: settings) -> settings:
