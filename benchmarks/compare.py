@@ -2,9 +2,11 @@
 
     python -m benchmarks.compare OLD          # OLD is a checkout of another commit, with the calls named here
     python -m benchmarks.compare OLD words    # a million subscriptions by words and boxes, with words as they are and plain texts
+    python -m benchmarks.compare OLD topkw    # the k nearest of the last 20,000 publications, 500 and 20,000 subscriptions
+    python -m benchmarks.compare OLD spark    # `build` and `match` on Spark, CPU time of the JVM and its workers
 
 Each measure is the least CPU time of some repeats in a fresh process; ROUNDS processes a tree, old and new by turns. The result
-goes to benchmarks/results/compare.json, of words to compare-words.json.
+goes to benchmarks/results/compare.json, of words to compare-words.json and so on.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import tidings as td
 from benchmarks import workloads
@@ -155,6 +158,54 @@ def words() -> dict[str, float]:
     return out
 
 
+def topkw() -> dict[str, float]:
+    """Lists by ideal point, as of the top-k/w paper."""
+    out, rng, n = {}, np.random.default_rng(7), 8192
+    points = rng.random((20_480 + 4 * n, 2))
+    events = pa.table({"id": workloads.names("e", len(points)), "x": points[:, 0], "y": points[:, 1]})
+    for subscriptions, k in ((500, 1), (500, 10), (500, 100), (20_000, 10)):
+        topic = td.Topic("points", {"x": td.Number(0, 1), "y": td.Number(0, 1)})
+        for number, (x, y) in enumerate(rng.random((subscriptions, 2)).tolist()):
+            topic.subscribe(f"s{number}", k=k, window="20000 events", by={"near": {"x": x, "y": y}}, time=0)
+        topic.publish_batch(events.slice(0, 20_480), time=1)
+        batches = iter(range(20_480, len(points), n))
+        once = lambda topic=topic, batches=batches: topic.publish_batch(events.slice(next(batches), n), time=1)  # noqa: E731
+        out[f"top-k/w, {subscriptions:,} subscriptions, k = {k}, batch"] = cpu(once, 4) / n
+        topic.close()
+    return out
+
+
+def spark() -> dict[str, float]:
+    """Microseconds a subscription and an event, on two local cores."""
+    from pyspark.sql import SparkSession
+
+    from benchmarks.costs import cost_of
+    from tidings.spark import build, match, session
+
+    running: SparkSession = session("compare", "local[2]")
+    out, numbers = {}, iter(range(100))
+    with tempfile.TemporaryDirectory() as folder:
+        for make in (workloads.ranges_place, workloads.words_box):
+            load, rows = make(100_000, 200_000), {}
+            for name, table in (("subscriptions", load.subscriptions), ("events", load.events)):
+                rows[name] = Path(folder) / f"{load.name}-{name}.parquet"
+                pq.write_table(table, rows[name], row_group_size=len(table) // 2)
+            frames = {name: running.read.parquet(str(path)) for name, path in rows.items()}
+            topics: list[Path] = []
+
+            def built(frames: Any = frames, topics: list[Path] = topics, load: workloads.Workload = load) -> None:
+                topics.append(Path(folder) / f"topic{next(numbers)}")
+                build(frames["subscriptions"], topics[-1], load.name, td.Schema(load.schema), time=0)
+
+            def matched(frames: Any = frames, topics: list[Path] = topics) -> None:
+                match(frames["events"], topics[0]).write.format("noop").mode("overwrite").save()
+
+            out[f"Spark, {load.name}, build"] = min(cost_of(built).cpu for _ in range(4)) / 100_000 * 1e6
+            out[f"Spark, {load.name}, match"] = min(cost_of(matched).cpu for _ in range(8)) / 200_000 * 1e6
+    running.stop()
+    return out
+
+
 def loaded(load: workloads.Workload) -> td.Topic:
     topic = td.Topic(load.name, load.schema)
     topic.subscribe_many(load.subscriptions, time=0)
@@ -170,7 +221,8 @@ def measured(tree: Path, what: str) -> dict[str, float]:
 
 
 def child(what: str) -> None:
-    print(json.dumps(words() if what == "words" else matching() | best() | changes() | publishing()))
+    kinds = {"words": words, "topkw": topkw, "spark": spark}
+    print(json.dumps(kinds[what]() if what in kinds else matching() | best() | changes() | publishing()))
 
 
 def main(old: Path, what: str) -> None:
@@ -184,10 +236,10 @@ def main(old: Path, what: str) -> None:
     print(markdown(rows))
     asked = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, cwd=old, capture_output=True, text=True, check=True).stdout.strip()
-    (RESULTS / ("compare-words.json" if what == "words" else "compare.json")).write_text(
+    (RESULTS / ("compare.json" if what == "all" else f"compare-{what}.json")).write_text(
         json.dumps({"run": provenance(), "old": commit, "rounds": ROUNDS, "rows": rows}, indent=1) + "\n"
     )
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve(), "words" if sys.argv[2:] == ["words"] else "all")
+    main(Path(sys.argv[1]).resolve(), sys.argv[2] if sys.argv[2:] else "all")

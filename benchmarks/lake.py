@@ -28,7 +28,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import workloads
-from benchmarks.spark import CORES, Cost, cost_of, least
+from benchmarks.costs import Cost, cost_of, least
+from benchmarks.spark import CORES
 from experiments.report import provenance
 from tests.durable.lake.s3_server import S3Server
 from tidings.durable.snapshots import snapshots_at

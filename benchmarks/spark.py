@@ -18,9 +18,8 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import psutil
@@ -30,6 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks import workloads
+from benchmarks.costs import Cost, least
 from experiments.report import provenance
 from tidings.durable.manifest_view import View
 from tidings.spark import build, match, session
@@ -40,36 +40,6 @@ BATCH, BATCHES = 100_000, 20
 CORES, REPEATS = 2, 5
 WORKLOADS = {"ranges-place": workloads.ranges_place, "words-box": workloads.words_box}
 RESULTS = Path(__file__).parent / "results" / "spark.json"
-
-
-class Cost(NamedTuple):
-    wall: float
-    cpu: float
-
-
-def cost_of(work: Callable[[], Any]) -> Cost:
-    """Of all that works: this driver, the JVM, and the Python workers that it has."""
-    before, begun = spent(), time.perf_counter()
-    work()
-    return Cost(time.perf_counter() - begun, spent() - before)
-
-
-def spent() -> float:
-    """CPU seconds of this process, of all below it, and of those of them that have ended."""
-    below = psutil.Process().children(recursive=True)
-    return time.process_time() + sum(map(seconds_of, below))
-
-
-def seconds_of(process: psutil.Process) -> float:
-    """Its seconds; a worker that has ended is its parent's."""
-    try:
-        return float(sum(process.cpu_times()[:4]))
-    except psutil.NoSuchProcess:
-        return 0.0
-
-
-def least(work: Callable[[], Any], repeats: int = REPEATS) -> Cost:
-    return min((cost_of(work) for _ in range(repeats)), key=lambda cost: cost.cpu)
 
 
 def embedded_rate(folder: Path, events: pa.Table) -> float:

@@ -38,7 +38,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 import tidings as td
 from benchmarks import workloads
-from benchmarks.spark import spent
+from benchmarks.costs import spent
 from experiments.report import provenance
 from tidings.spark import build, match, notify, session
 from tidings.spark.frames.answer_columns import NOTIFICATION

@@ -23,7 +23,7 @@ COMMANDS = {
     "engine": "python -m benchmarks.engine --full",
     "kernels-full": "python -m benchmarks.kernels --full",
     "compare": "python -m benchmarks.compare OLD",
-    "compare-words": "python -m benchmarks.compare OLD words",
+    **{f"compare-{what}": f"python -m benchmarks.compare OLD {what}" for what in ("words", "topkw", "spark")},
     "peers": "make peers",
 }
 """Where it is not `python -m benchmarks.NAME`."""
