@@ -12,7 +12,8 @@ def test_every_stored_result_is_told_with_its_command():
     for path in RESULTS.glob("*.json"):
         assert f"`benchmarks/results/{path.name}`" in page
     for path in PAPERS.glob("*/claims.json"):
-        assert f"`python -m experiments {path.parent.name}`" in page
+        paper, _, full = path.parent.name.partition("-")
+        assert f"`python -m experiments {'--full ' if full else ''}{paper}`" in page
         for claim in json.loads(path.read_text())["claims"]:
             assert claim["text"].replace("|", "\\|") in page
     assert "`make soak`" in page
