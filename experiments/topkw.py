@@ -134,9 +134,10 @@ def table2(report: Report, n: int, window: int) -> None:
         "table2", rows, f"Table 2: deliveries to a subscription (mean of up to 50; publications: {sizes}; paper: 1,000,000)"
     )
     for name in ("uniform", "clustered"):
-        missed = max(1 - b / a for (_, stream), (a, b) in totals.items() if stream == name)
+        missed, k = max((1 - b / a, k) for (k, stream), (a, b) in totals.items() if stream == name)
         text = f"{name}: less than 0.1% of the publications of the model are not delivered by the bounded queue"
-        report.claim(text, missed <= SIGMA, f"at most {missed:.4%} missed, over all k")
+        reason = "" if missed <= SIGMA else by_chance(k, *map(int, totals[k, name]))
+        report.claim(text, missed <= SIGMA, f"at most {missed:.4%} missed, over all k", reason)
     off = {k: b / a - 1 for (k, stream), (a, b) in totals.items() if stream == "flights"}
     worst = max(off.values(), key=abs)
     text = "dependent data: the bounded queue deviates, and behaves reasonably well (the paper's netflow: -6.4% to +14.8%)"
@@ -146,6 +147,16 @@ def table2(report: Report, n: int, window: int) -> None:
         "identical publications of a real stream make more deliveries than synthetic data",
         min(gain) > 1,
         f"{min(gain):.2f} to {max(gain):.2f} times as many a publication",
+    )
+
+
+def by_chance(k: int, exact: int, bounded: int) -> str:
+    """How often sigma gives as many misses as these, or more: a Poisson's tail."""
+    allowed, missed = SIGMA * exact, exact - bounded
+    fewer = sum(math.exp(i * math.log(allowed) - allowed - math.lgamma(i + 1)) for i in range(missed))
+    return (
+        f"at k = {k} {missed} of {exact:,} were missed, where sigma allows {allowed:.1f} on average: so many or more come by chance "
+        f"in {1 - fewer:.0%} of such runs"
     )
 
 
@@ -197,11 +208,16 @@ def runtimes(report: Report, n: int, window: int) -> None:
     )
     for k in (1, 10, 100):
         chosen = [r for r in rows if r["k"] == k and "k-skyband s" in r]
-        ratio = min(r["k-skyband s"] / r["exact s"] for r in chosen)
+        ratio, worst = min(((r["k-skyband s"] / r["exact s"], r) for r in chosen), key=lambda pair: pair[0])
+        each = worst["exact s"] / worst["publications"] / worst["notifications an event"] * 1e6
         report.claim(
             f"k = {k}: exact lists are at least 10 times faster than k-skyband buffers (our goal)",
             ratio >= 10,
-            f"{ratio:.0f} times",
+            f"{ratio:.1f} times",
+            ""
+            if ratio >= 10
+            else f"an event makes {worst['notifications an event']:.2f} notifications, whole ones, at {each:.2f} us each; the buffers "
+            "count theirs and make none",
         )
     report.claim(
         "exact lists deliver what k-skyband buffers deliver (ours)",
@@ -223,6 +239,7 @@ def runtime(name: str, stream, k: int, window: int) -> dict[str, Any]:
     centres, length = ideal_points(stream, 500), queue_length(k, SIGMA, window)
     row: dict[str, Any] = {"k": k, "stream": name, "publications": len(stream)}
     row["exact s"], told, _ = hear(stream, centres, k, window)
+    row["notifications an event"] = told.sum() / len(stream)
     row["bounded s"], *_ = hear(stream, centres, k, window, SIGMA)
     row["paper's queues s"] = cpu_seconds(lambda: checked_queues.deliveries(stream, centres, k, length, window), 1)
     if name != "flights":
