@@ -45,7 +45,7 @@ from tidings.spark.frames.answer_columns import NOTIFICATION
 from tidings.spark.frames.arrow_stage import Batches, spark_type
 from tidings.spark.frames.id_hash import even_shards
 from tidings.spark.frames.metrics import MANIFEST
-from tidings.spark.frames.zip_importers import let_go_of_archives
+from tidings.spark.frames.worker_upkeep import begin_task
 from tidings.spark.state.shard_records import PACKED
 
 SIZES = (100_000, 1_000_000)
@@ -138,7 +138,7 @@ def empty(events: DataFrame) -> DataFrame:
     shards = even_shards(CORES)
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
-        let_go_of_archives()
+        begin_task()
         for _ in batches:
             pass
         columns = {name: pa.array([0] * shards, kind) for name, kind in PACKED.items() if name not in ("shard", "body")}
@@ -146,7 +146,7 @@ def empty(events: DataFrame) -> DataFrame:
         yield pa.record_batch([columns[name] for name in PACKED], names=list(PACKED))
 
     def unpack(batches: Batches) -> Iterator[pa.RecordBatch]:
-        let_go_of_archives()
+        begin_task()
         for _ in batches:
             pass
         yield from ()
@@ -161,7 +161,7 @@ def empty(events: DataFrame) -> DataFrame:
 
 class EmptyProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
-        let_go_of_archives()
+        begin_task()
         self.head = handle.getValueState("head", "body string")
         self.log = handle.getMapState("log", "step long", "body binary")
 

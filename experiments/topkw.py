@@ -155,8 +155,8 @@ def by_chance(k: int, exact: int, bounded: int) -> str:
     allowed, missed = SIGMA * exact, exact - bounded
     fewer = sum(math.exp(i * math.log(allowed) - allowed - math.lgamma(i + 1)) for i in range(missed))
     return (
-        f"at k = {k} {missed} of {exact:,} were missed, where sigma allows {allowed:.1f} on average: so many or more come by chance "
-        f"in {1 - fewer:.0%} of such runs"
+        f"at k = {k} {missed} of {exact:,} were missed, where sigma allows {allowed:.1f} on average: so many or more come by "
+        f"chance in {1 - fewer:.0%} of such runs"
     )
 
 
@@ -216,8 +216,8 @@ def runtimes(report: Report, n: int, window: int) -> None:
             f"{ratio:.1f} times",
             ""
             if ratio >= 10
-            else f"an event makes {worst['notifications an event']:.2f} notifications, whole ones, at {each:.2f} us each; the buffers "
-            "count theirs and make none",
+            else f"an event makes {worst['notifications an event']:.2f} notifications, whole ones, at {each:.2f} us each; the "
+            "buffers count theirs and make none",
         )
     report.claim(
         "exact lists deliver what k-skyband buffers deliver (ours)",

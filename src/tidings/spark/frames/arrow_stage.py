@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DataType, StructField, StructType
 
-from tidings.spark.frames.zip_importers import let_go_of_archives
+from tidings.spark.frames.worker_upkeep import begin_task
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]
 Columns: TypeAlias = dict[str, pa.DataType]
@@ -44,7 +44,7 @@ def map_arrow(frame: DataFrame, work: Stage, columns: Columns, name: str = "tidi
     plain = frame.toDF(*(f"c{place}" for place in range(len(names))))
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
-        let_go_of_archives()
+        begin_task()
         return work(batch.rename_columns(names) for batch in batches)
 
     stage.__name__ = name
@@ -59,7 +59,7 @@ def widened(frame: DataFrame, work: Stage, added: dict[str, DataType]) -> DataFr
     kinds = StructType([*plain.schema.fields, *(StructField(name, kind) for name, kind in added.items())])
 
     def renamed(batches: Batches) -> Iterator[pa.RecordBatch]:
-        let_go_of_archives()
+        begin_task()
         for batch in work(batch.rename_columns(names) for batch in batches):
             yield batch.rename_columns([*short, *added])
 

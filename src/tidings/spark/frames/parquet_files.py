@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.durable.lake.address import folder_of
 from tidings.errors import StorageError
 from tidings.spark.frames.arrow_stage import OUT_ROWS, Batches, Columns, Stage, frame_form, map_arrow, spark_type
-from tidings.spark.frames.zip_importers import let_go_of_archives
+from tidings.spark.frames.worker_upkeep import begin_task
 
 TASK_ROWS = 500_000
 
@@ -75,7 +75,7 @@ def map_given(given: Given, work: Stage, columns: Columns, only: list[str] | Non
                     yield from file.iter_batches(OUT_ROWS, tasks[number].row_groups, only, use_threads=False)
 
     def stage(numbers: Batches) -> Iterator[pa.RecordBatch]:
-        let_go_of_archives()
+        begin_task()
         return work(read(numbers))
 
     stage.__name__ = name

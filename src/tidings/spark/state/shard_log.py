@@ -25,7 +25,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from tidings.durable.snapshots import Snapshots
 from tidings.errors import StorageError
 from tidings.spark.frames.pins import micro_batch
-from tidings.spark.frames.zip_importers import let_go_of_archives
+from tidings.spark.frames.worker_upkeep import begin_task
 from tidings.spark.state.state_format import Facts, Head, head_of
 
 KEPT = 8
@@ -64,7 +64,7 @@ _copies: dict[tuple[str, str], dict[int, Copy]] = {}
 
 class ShardLog(Generic[Held]):
     def __init__(self, handle: StatefulProcessorHandle, keeper: Keeper[Held], transform: str) -> None:
-        let_go_of_archives()
+        begin_task()
         self._head = handle.getValueState("head", "body string")
         self._log = handle.getMapState("log", "step long", "body binary")
         self._packed = handle.getMapState("packed", "number long", "body binary")

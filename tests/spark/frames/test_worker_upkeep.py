@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.spark.frames.zip_importers import let_go_of_archives
+from tidings.spark.frames.worker_upkeep import let_go_of_archives
 
 
 def archive(path: Path, package: str) -> None:
