@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +16,7 @@ from tests.durable.crash_child import allow
 from tests.durable.test_guards import in_child
 
 SCHEMA = {"price": td.Number()}
+RIGHT = (False, True, True, True, True)
 RANKING: dict[str, Any] = {"k": 100_000, "window": "1 day", "by": {"near": {"price": 5.0}}}
 
 
@@ -36,11 +41,26 @@ def until_refused(topic: td.Topic, more: int) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("keyed", [False, pytest.param(True, marks=pytest.mark.deep)])
-def test_what_cannot_be_had_is_refused_and_nothing_is_registered(keyed):
+def begun(keyed: bool) -> td.Topic:
     topic = td.Topic("t", SCHEMA, key="id" if keyed else None)
     topic.subscribe("calm", "price >= 0", time=0)
     topic.publish_batch([{"id": f"e{i}", "price": float(i % 9)} for i in range(4_000)], time=1)
     topic.top("calm", time=1) if keyed else topic.match({"id": "e", "price": 1.0}, time=1)
-    assert in_child(lambda: until_refused(topic, 48 << 20)) == repr((False, True, True, True, True))
+    return topic
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_what_cannot_be_had_is_refused_and_nothing_is_registered():
+    topic = begun(keyed=False)
+    assert in_child(lambda: until_refused(topic, 48 << 20)) == repr(RIGHT)
+
+
+@pytest.mark.deep
+def test_what_cannot_be_had_is_refused_by_a_keyed_topic():
+    """In a process of its own, not a fork: what other long tests have loaded need not survive without memory."""
+    code = "from tests.topic.test_memory import begun, until_refused; print(until_refused(begun(keyed=True), 48 << 20))"
+    root = Path(__file__).resolve().parents[2]
+    paths = os.pathsep.join(map(str, (root / "src", root)))
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == repr(RIGHT)
