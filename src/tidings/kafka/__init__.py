@@ -14,5 +14,5 @@ Kafka topics of a topic `flats`, of which all but the first three have a partiti
 
 Read in this order: `layout` (these topics, and the plan), `records` (what stands in them), `replica` (objects as of any sequence),
 `sketch` (where watchers are), `writer` (writes a change in one Kafka transaction), `painter` (the writer whose changes are painted
-in its own process). May import `boards` and `model`; it needs the extra `server`.
+in its own process). May import `boards` and `model`; it needs the extra `kafka`, of which `server` has all.
 """

@@ -1,12 +1,12 @@
 """What every task costs a worker of Spark's, whatever it does, done once instead.
 
 A task begins with `importlib.invalidate_caches()`: files may have been added. Each importer of a zip file then reads that file's
-whole directory again, and there is one for each of PySpark's packages that was imported from `pyspark.zip`: on Python 3.11 a third
-to a half of a worker's time with micro-batches of a second. That archive does not change while Spark runs. Without its importers
+whole directory again, and there is one for each of PySpark's packages that was imported from `pyspark.zip`: much of a worker's
+time where micro-batches are short. That archive does not change while Spark runs. Without its importers
 the next task has nothing to read; an import that needs one makes it anew, from a directory that is kept.
 
 A task ends with `gc.collect()`, which looks at every object that the worker has, and those of NumPy, pandas, Numba and the kernels
-are hundreds of thousands, for a tenth of a second. What is there when some early tasks begin stays until the worker ends, and is
+are many. What is there when some early tasks begin stays until the worker ends, and is
 frozen: `gc` passes it over from then on.
 """
 

@@ -96,9 +96,11 @@ def start(
 
 def _close_after(query: StreamingQuery, writer: DurableTopic) -> None:
     """Why a query failed is for whoever asks the query."""
-    with suppress(StreamingQueryException):
-        query._jsq.awaitTermination()
-    writer.close()
+    try:
+        with suppress(StreamingQueryException):
+            query._jsq.awaitTermination()
+    finally:
+        writer.close()
 
 
 def applier(writer: DurableTopic, topic: Snapshots, refused: RefusedChanges) -> Callable[[DataFrame, int], None]:
