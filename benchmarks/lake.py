@@ -17,6 +17,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,11 @@ def lake_bytes(server: S3Server) -> dict[str, Any]:
     return {f"{kind[1:]}_mb": sum(path.stat().st_size for path in files if path.suffix == kind) / 1e6 for kind in kinds}
 
 
+def _say(what: str, figures: dict[str, Any]) -> None:
+    """A line when a part is done: the whole takes an hour at twenty million."""
+    print(f"{time.strftime('%H:%M:%S')} {what}: {json.dumps(figures)}", flush=True)
+
+
 def shown(cost: Cost) -> dict[str, float]:
     return {"wall_s": cost.wall, "cpu_s": cost.cpu}
 
@@ -161,11 +167,13 @@ def bench(spark: SparkSession, server: S3Server, folder: Path) -> dict[str, Any]
         made = cost_of(lambda: build(folder / "subscriptions", URL, "places", load.schema, part_by="place", parts=PARTS))
     result: dict[str, Any] = {"subscriptions": SIZE, "parts": PARTS, "build": {**shown(made), "memory_mb": memory.most}}
     result["lake"] = lake_bytes(server)
+    _say("built", result)
     frame = match(spark.createDataFrame(load.events), URL)
     noop = frame.write.format("noop").mode("overwrite")
     cold = cost_of(lambda: noop.save())
     warm = least(lambda: noop.save(), REPEATS)
     result["match"] = {"events": EVENTS, "first": shown(cold), "warm": shown(warm), "cpu_us_per_event": warm.cpu / EVENTS * 1e6}
+    _say("matched", result["match"])
     if SIZE <= ONE_TOPIC:
         result["match"] |= beside_one_topic(spark, load, folder, warm)
     sample = sampled(load.events, frame)
@@ -176,6 +184,7 @@ def bench(spark: SparkSession, server: S3Server, folder: Path) -> dict[str, Any]
         "matches": len(want),
         "before": pairs(match(asked, URL)) == want,
     }
+    _say("judged", result["equal_to_brute_force"])
     change = changes()
     (folder / "changes").mkdir()
     pq.write_table(change, folder / "changes" / "0.parquet")
@@ -186,8 +195,10 @@ def bench(spark: SparkSession, server: S3Server, folder: Path) -> dict[str, Any]
     after = lake_bytes(server)
     grown = sum(after.values()) - sum(before.values())
     result["follow"] = {"changes": CHANGED, **shown(followed), "uploaded_mb": grown, "manifest": snapshots_at(URL).newest().number}
+    _say("followed", result["follow"])
     result["equal_to_brute_force"]["after"] = pairs(match(asked, URL)) == brute(sample, files, change)
     result["notify"] = notified(spark, load.events.slice(0, NOTIFIED), folder)
+    _say("notified", result["notify"])
     result["equal_to_brute_force"] |= {"told": told_equals(spark, sample, files, change)}
     return result
 

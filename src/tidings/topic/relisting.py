@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections.abc import Sequence
+from operator import attrgetter
 
 from tidings.match.answers.results import Notification, instant
 from tidings.model.door.event import Event
@@ -23,6 +24,9 @@ from tidings.topic.watching import same_window
 from tidings.windows.memory import BEGINNING, NEVER
 from tidings.windows.near.ideal_points import IdealPoints
 from tidings.windows.windows import Candidate, Windows
+
+_ASKED = attrgetter("clauses", "k", "window", "by", "error", "per", "tz")
+_SCORED = attrgetter("score", "terms")
 
 
 def reach(schema: Schema, events: LiveEvents, subscription: Subscription, now: int) -> dict[str, tuple[Event, float]]:
@@ -47,9 +51,7 @@ def reached(schema: Schema, events: LiveEvents, before: Subscription, after: Sub
 
 def asks_otherwise(before: Subscription, after: Subscription) -> bool:
     """Whether the one may reach other events than the other, or rank them in another way."""
-    a, b = before, after
-    named = ("clauses", "k", "window", "by", "error", "per", "tz", *(("score", "terms") if a.by is None else ()))
-    return any(getattr(a, name) != getattr(b, name) for name in named)
+    return _ASKED(before) != _ASKED(after) or (before.by is None and _SCORED(before) != _SCORED(after))
 
 
 def lists(before: Subscription, after: Subscription) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from enum import Enum
 from typing import Any, Final
@@ -115,7 +114,7 @@ class Subscribing(Changing):
         now, subscription = self._at(time), made(self.schema, source)
         must_fit(self.schema, subscription, self.key)
         if subscription.is_ranked or self.key is not None:
-            subscription = replace(subscription, since=now)
+            subscription = subscription.but(since=now)
         with self._writing:
             subscription = self._replayed(subscription) if replay else subscription
             seq = self.store.next_seq
@@ -134,7 +133,7 @@ class Subscribing(Changing):
         if self.key is not None or not len(self.publisher.events) or ideal_point(subscription) is None:
             return subscription
         assert subscription.by is not None
-        return replace(subscription, by=listed(subscription.by))
+        return subscription.but(by=listed(subscription.by))
 
     def subscribe_many(
         self, table: Any, *, on_error: str = "raise", id: str | None = None, on_unknown: str = RAISE, time: Any = None
@@ -166,7 +165,7 @@ class Subscribing(Changing):
             added = self.store.built(seq, rows)
             with Committed(self, rows.ids()) as change:
                 begins = range(len(batch)) if self.key is not None else np.flatnonzero(begins_at_once(rows)).tolist()
-                watched = [replace(subscription_at(batch, row), since=now) for row in begins]
+                watched = [subscription_at(batch, row).but(since=now) for row in begins]
                 notes = change.watch(lambda publisher: publisher.register_many(replaced, watched, now))
                 self.journal.loaded(seq, batch.table, replaced, now, notes, self.publisher)
                 self.store.put_segment(seq, added)
@@ -341,7 +340,7 @@ class Subscribing(Changing):
     def _replace(self, before: Subscription, after: Subscription, now: int) -> list[Notification]:
         keeps, otherwise = goes_on(before, after), asks_otherwise(before, after)
         if self.key is None and after.is_ranked and (after.since is None or not keeps):
-            after = replace(after, since=now)
+            after = after.but(since=now)
             keeps = goes_on(before, after)
         if after.by is not None:
             relevance_of(self.schema, after.by)

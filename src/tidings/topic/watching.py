@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from operator import attrgetter
 
 from tidings.boards.boards import Boards
 from tidings.boards.changes import Changes
@@ -18,6 +19,8 @@ from tidings.model.values.schema import Schema
 from tidings.rank.nearness import ideal_point
 from tidings.rank.relevance import relevance_of
 from tidings.topic.live.live_events import LiveEvents
+
+_WINDOW = attrgetter("k", "window", "by", "error", "since", "per", "tz")
 
 
 def begin_board(
@@ -74,4 +77,4 @@ def same_window(before: Subscription, after: Subscription) -> bool:
     a, b = before, after
     if a.by is not None and (ideal_point(a) is None) != (ideal_point(b) is None):
         return False
-    return all(getattr(a, name) == getattr(b, name) for name in ("k", "window", "by", "error", "since", "per", "tz"))
+    return bool(_WINDOW(a) == _WINDOW(b))

@@ -158,11 +158,12 @@ class Memtable:
 
     def _write(self, row: int, clause: Clause) -> None:
         columns, dimension, asked = self.columns, self._dimension, self.asked
+        lo, hi, absent, room = self._lo, self._hi, self._absent, self._room
         for name, (low, high) in clause.ranges.items():
             # A fresh row lets everything pass, and a clause has one range a dimension: these are written, not narrowed.
             dim = dimension[name]
-            at = dim * self._room + row
-            self._lo[at], self._hi[at], self._absent[at] = low, high, False
+            at = dim * room + row
+            lo[at], hi[at], absent[at] = low, high, False
             asked[dim] = asked.get(dim, 0) + 1
         for name in clause.present:
             self._narrow(row, dimension[name], -np.inf, np.inf)

@@ -44,7 +44,7 @@ from tidings.match.store.sorted_ids import Names
 from tidings.match.store.subscription_rows import Rows, fields_at
 from tidings.model.columns.arrays import ClauseColumns, EventColumns, Vocabularies
 from tidings.model.columns.gather import NO_CLAUSES, clause_of, concat_clauses, gather_clauses
-from tidings.model.door.subscription import Subscription
+from tidings.model.door.subscription import BLANK, Subscription
 from tidings.model.filter.clause import Residue, Values
 from tidings.model.filter.compile import compile_residue
 from tidings.model.filter.linear import Linear, parse_linear
@@ -197,7 +197,7 @@ class Segment:
             name, slot = self.home_of(row)
             clause = clause_of(self.schema, vocabularies, self.parts[name].clause(slot))
             clauses.append(replace(clause, residue=self.residues[row]) if row in self._residue_sources else clause)
-        return Subscription(self.names[ordinal], tuple(clauses), **fields_at(self.schema, self.table, ordinal))
+        return BLANK.but(id=self.names[ordinal], clauses=tuple(clauses), **fields_at(self.schema, self.table, ordinal))
 
     def home_of(self, clause: int) -> tuple[str, int]:
         """The name of a clause's home, and the slot it has there."""

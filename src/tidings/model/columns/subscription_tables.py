@@ -19,7 +19,7 @@ from tidings.model.columns.gather import decode_clause
 from tidings.model.columns.predicates import PredicateColumns, predicate_columns, read_predicates
 from tidings.model.columns.rankings import FIELDS, Rankings, read_rankings
 from tidings.model.columns.tables import read_rows
-from tidings.model.door.subscription import Subscription
+from tidings.model.door.subscription import BLANK, Subscription
 from tidings.model.filter.clause import Clause
 from tidings.model.filter.compile import compile_filter
 from tidings.model.values.schema import Schema
@@ -80,7 +80,7 @@ def subscription_at(batch: SubscriptionBatch, row: int) -> Subscription:
     else:
         filter = batch.filters.index[row]
         clauses, source = ((Clause(),), None) if filter < 0 else (batch.compiled[filter], batch.filters.distinct[filter])
-    return Subscription(id=batch.ids[row].as_py(), clauses=clauses, filter=source, **batch.ranking.at(batch.schema, row))
+    return BLANK.but(id=batch.ids[row].as_py(), clauses=clauses, filter=source, **batch.ranking.at(batch.schema, row))
 
 
 @dataclass(slots=True)

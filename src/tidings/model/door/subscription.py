@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from tidings.model.filter.linear import Linear, parse_linear
 from tidings.model.filter.syntax import too_deep
 from tidings.model.values.calendar import read_zone
 from tidings.model.values.limits import TEXT_LIMIT, limited, recovering
-from tidings.model.values.pace import APART, PACES, read_budget, read_digest, read_length
+from tidings.model.values.pace import APART, read_budget, read_digest, read_length
 from tidings.model.values.schema import Bool, Category, Date, Number, Schema, Time
 from tidings.model.values.window import Window, parse_window
 
@@ -33,7 +33,7 @@ Circle = tuple[tuple[float, float], float]
 """A point, and metres (units of a plane) around it."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Subscription:
     """`filter` is the source as it was given (CQL2 text or JSON), None if the clauses came as columns; `similarity` (alpha, theta).
 
@@ -107,13 +107,16 @@ class Subscription:
     def is_live(self, time: int) -> bool:
         return self.expires is None or time < self.expires
 
+    def but(self, **fields: Any) -> Subscription:
+        """The same with these fields: `dataclasses.replace` in a tenth of its time, since every change comes through here."""
+        assert fields.keys() <= self.__dict__.keys(), fields
+        other = object.__new__(Subscription)
+        object.__setattr__(other, "__dict__", {**self.__dict__, **fields})
+        return other
+
     def placed(self, clauses: tuple[Clause, ...], within: Circle | None, centre: tuple[float, float] | None = None) -> Subscription:
-        """The same with these clauses, in another place. By position, since subscribers move all the time."""
-        ranking = (self.score, self.terms, self.score_source, self.weights, self.similarity, self.k, self.window, self.by)
-        rest = (self.expires, self.owner, self.error, self.since, self.tags, within, centre)
-        return Subscription(
-            self.id, clauses, self.filter, *ranking, *rest, **{name: getattr(self, name) for name in ("per", "tz", *PACES)}
-        )
+        """The same with these clauses, in another place."""
+        return self.but(clauses=clauses, within=within, centre=centre)
 
     @property
     def says_all(self) -> bool:
@@ -123,6 +126,10 @@ class Subscription:
     def score_of(self, values: Values) -> float:
         """NaN when the event has no score: it lacks an attribute, or the answer is not finite. There is no match then."""
         return Linear(self.score, self.terms)(values)
+
+
+BLANK: Final = Subscription("", ())
+"""What a subscription is that says nothing."""
 
 
 def known_id(value: object) -> str:
@@ -143,7 +150,7 @@ def make_subscription(schema: Schema, id: object, filter: object = None, **ranki
     except EventError as error:
         raise SubscriptionError(str(error)) from None
     source, clauses = read_filter(schema, filter)
-    return together(Subscription(id=name, clauses=clauses, filter=source, **read_ranking(schema, ranking)))
+    return together(BLANK.but(id=name, clauses=clauses, filter=source, **read_ranking(schema, ranking)))
 
 
 def read_subscription(schema: Schema, source: object) -> Subscription:
@@ -186,12 +193,11 @@ def changed(schema: Schema, subscription: Subscription, changes: Mapping[str, ob
     if "filter" in fields:
         replaced["filter"], replaced["clauses"] = read_filter(schema, fields.pop("filter"))
         replaced["centre"] = None
-    defaults = Subscription("", ())
     ranking = read_ranking(schema, fields)
-    replaced |= {name: getattr(defaults, name) for name, value in fields.items() if value is None}
+    replaced |= {name: getattr(BLANK, name) for name, value in fields.items() if value is None}
     if "score" in fields and fields["score"] is None:
         replaced |= {"terms": {}, "score_source": None}
-    return together(replace(subscription, **replaced, **ranking))
+    return together(subscription.but(**replaced, **ranking))
 
 
 def together(subscription: Subscription) -> Subscription:
