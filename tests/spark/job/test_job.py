@@ -18,7 +18,7 @@ from tidings.spark.job.dry_run import dry_run
 from tidings.spark.job.job_file import JobError
 from tidings.spark.job.job_reading import job_of
 from tidings.spark.job.topic_making import ensure_topic
-from tidings.spark.job.warming import warm_up
+from tidings.spark.job.warming import has_run, warm_up
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -46,7 +46,10 @@ class TestRun:
         bad = EVENTS.slice(0, 1).set_column(1, "price", pa.array([float("nan")])).set_column(0, "id", pa.array(["bad"]))
         pq.write_table(bad, tmp_path / "events" / "1.parquet")
         out = io.StringIO()
-        progress = runner.run(job_of(spec(tmp_path)), "local[2]", Console(file=out))
+        job = job_of(spec(tmp_path))
+        assert not has_run(job)
+        progress = runner.run(job, "local[2]", Console(file=out))
+        assert has_run(job)
         assert sum(batch.refused for batch in progress.all) == 1
         assert sum(batch.events for batch in progress.all) == 61
         assert [row["event"] for row in spark.read.json(str(tmp_path / "refused")).collect()] == ["bad"]

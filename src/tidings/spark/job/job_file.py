@@ -148,7 +148,7 @@ class Run(Table):
     checkpoint: str
     trigger: Annotated[str, AfterValidator(as_trigger)] = NOW
     report: str = "report.html"
-    warm_up: bool = Field(default=False, description="let some events through to nowhere first")
+    warm_up: bool = Field(default=False, description="let some events through to nowhere before the first run")
     settings: Options = {}
 
     @property

@@ -30,7 +30,7 @@ from tidings.spark.job.report import ALL, report_of
 from tidings.spark.job.screen import Screen
 from tidings.spark.job.spark_log import errors_into, last_words
 from tidings.spark.job.topic_making import ensure_topic, last_name
-from tidings.spark.job.warming import SLOW_WORKER, warm_up
+from tidings.spark.job.warming import SLOW_WORKER, has_run, warm_up
 from tidings.spark.transforms.follow import follow
 
 POLL = 0.3
@@ -62,7 +62,7 @@ def run(job: Job, master: str, console: Console, packages: str | None = None, la
         screen.step(f"opening the topic in {job.topic.path}")
         ensure_topic(spark, job, screen.say)
         built = wall_clock.monotonic()
-        if job.run.warm_up:
+        if job.run.warm_up and not has_run(job):
             screen.step("warming up: workers start, kernels are loaded, Java compiles")
             warm_up(spark, job)
         warm = wall_clock.monotonic()

@@ -16,6 +16,12 @@ SLOW_WORKER = "Python worker failed to connect back"
 EVENTS = 2000
 
 
+def has_run(job: Job) -> bool:
+    """Whether a micro-batch of the job was finished before. A restart is not warmed up: it would wait for the same work twice."""
+    assert job.run.folder is not None, "checked when the job was read"
+    return any((job.run.folder / "answers" / "commits").glob("[0-9]*"))
+
+
 def warm_up(spark: SparkSession, job: Job) -> None:
     """Run the job's plan over a copy of some of its events; what it pins and keeps is removed again."""
     assert job.run.folder is not None, "checked when the job was read"
