@@ -60,6 +60,10 @@ class TestRun:
         assert all(heading in page for heading in ("Who heard what", "Where", "Once warm", "Warm-up", "pyspark 4"))
         assert "micro-batches" in out.getvalue()
         assert "[" not in page.split("<footer>")[1].replace("local[2]", "")
+        out = io.StringIO()
+        assert not runner.run(job, "local[2]", Console(file=out)).batches
+        assert "nothing came that was not answered before" in out.getvalue()
+        assert (tmp_path / "report.html").read_text() == page
         with td.open(tmp_path / "topic") as topic:
             assert len(topic) == 100
 

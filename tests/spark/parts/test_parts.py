@@ -15,6 +15,7 @@ from tidings.model.columns.arrays import Vocabularies
 from tidings.model.columns.subscription_tables import subscriptions_from_arrow
 from tidings.model.columns.tables import events_from_arrow
 from tidings.spark import build, match
+from tidings.spark.frames import session
 from tidings.spark.parts import match_parts
 from tidings.spark.parts.cut import cut_by, extents
 
@@ -135,3 +136,13 @@ def test_what_takes_no_parts_says_so(spark, tmp_path):
     with pytest.raises(StorageError, match="holds a topic already"):
         build(source, folder, "offers", SCHEMA)
     assert snapshots_at(folder).manifest(1).topic == "offers"
+
+
+def test_parts_are_built_of_bounded_batches(spark, tmp_path, monkeypatch):
+    """Of one that needs a gigabyte Spark's buffer is copied at every write, and the build never ends."""
+    before = spark.conf.get(session.BATCH_BYTES)
+    monkeypatch.setattr(session, "BOUNDED", "1000")
+    assert build(spark.createDataFrame(table()), tmp_path / "parts", "offers", SCHEMA, part_by="place", parts=3) == 200
+    assert spark.conf.get(session.BATCH_BYTES) == before
+    with session.bounded_batches(spark):
+        assert spark.conf.get(session.BATCH_BYTES) == "1000"

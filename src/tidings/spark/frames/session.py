@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,6 +20,7 @@ UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_
 """Spark writes rows to Arrow cell by cell; without Arrow's own bounds checks that costs the JVM about a sixth less."""
 NO_LIMIT = str(2**31 - 1)
 """Of bytes in an Arrow batch. Under any other Spark adds up the sizes of all columns after each row; rows are limited anyway."""
+BATCH_BYTES, BOUNDED = "spark.sql.execution.arrow.maxBytesPerBatch", str(1 << 26)
 MOSTLY_DISTINCT = ("event", "subscription")
 """Columns of ids: a Parquet dictionary of them outgrows its page, and looking each one up costs half of writing a match."""
 PATIENCE = "120s"
@@ -28,7 +30,7 @@ SETTINGS = {
     "spark.python.authenticate.socketTimeout": PATIENCE,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": NO_LIMIT,
+    BATCH_BYTES: NO_LIMIT,
     **{f"spark.hadoop.parquet.enable.dictionary#{column}": "false" for column in MOSTLY_DISTINCT},
     "spark.driver.extraJavaOptions": UNCHECKED,
     "spark.executor.extraJavaOptions": UNCHECKED,
@@ -45,6 +47,17 @@ LOCAL = {
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
 }
 """Spark's own 200 partitions would each be a task with Python in it. A cluster's logs and UI are its operators' to set."""
+
+
+@contextmanager
+def bounded_batches(spark: SparkSession) -> Iterator[None]:
+    """While rows are few and large. Beyond a gigabyte Spark copies all that it has of a batch at every write."""
+    before = spark.conf.get(BATCH_BYTES)
+    spark.conf.set(BATCH_BYTES, BOUNDED)
+    try:
+        yield
+    finally:
+        spark.conf.set(BATCH_BYTES, before or NO_LIMIT)
 
 
 def session(name: str = "tidings", master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:

@@ -30,6 +30,7 @@ from tidings.model.columns.subscription_tables import subscriptions_from_arrow
 from tidings.model.values.schema import Schema
 from tidings.spark.frames.arrow_stage import Batches, map_arrow
 from tidings.spark.frames.parquet_files import Given, frame_of, map_given
+from tidings.spark.frames.session import bounded_batches
 from tidings.spark.parts.cut import PART, Cut, Floats, check_cut, cut_by, extents
 from tidings.spark.parts.gather_codes import gather_vocabularies
 from tidings.spark.state.state_format import from_bytes, to_bytes
@@ -75,7 +76,9 @@ class LakeBuild:
             made = map_given(given, packer, MADE).toArrow()
         else:
             routed = map_given(given, Router(self.schema, cut), ROUTED)
-            made = map_arrow(routed.repartitionById(cut.parts, F.col(PART).cast("int")), packer, MADE).toArrow()
+            parts_made = map_arrow(routed.repartitionById(cut.parts, F.col(PART).cast("int")), packer, MADE)
+            with bounded_batches(routed.sparkSession):
+                made = parts_made.toArrow()
         return self.commit(base, cut, made)
 
     def commit(self, base: LakeManifest, cut: Cut | None, made: pa.Table) -> int:
