@@ -1,14 +1,17 @@
 """The writer of a painted topic: what is said of a change, in the partitions of the zones it meets, and records of the objects.
 
 One change is one Kafka transaction: messages and objects, or neither. There is one writer: who begins later fences off one that is
-thought dead (`transactional.id`), and its change that was not committed is undone. Who paints, `painter` in one process or Spark's
-tasks, gives it what is said; sequences and instants are given here.
+thought dead (`transactional.id`), and its change that was not committed is undone. Beside the plan stands who began last, so that
+one that is fenced off knows whether another paints now (`Overtaken`) or its own transaction took too long. Who paints, `painter` in
+one process or Spark's tasks, gives it what is said; sequences and instants are given here.
 """
 
 from __future__ import annotations
 
 import json
 import time
+import uuid
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -22,16 +25,25 @@ from tidings.kafka.records import PATIENCE, SKETCHED, SPLIT, Partition
 from tidings.kafka.replica import Replica
 from tidings.kafka.sketch import Sketch
 
-PLAN = "plan"
+PLAN, BEGAN = "plan", "painter"
+"""Keys of records: the plan, and who began to paint last."""
+
+
+class Overtaken(TidingsError):
+    """Another painter has begun, who tells gateways from now on."""
 
 
 def read_plan(brokers: str, topic: str) -> Plan | None:
+    found = _planned(brokers, topic).get(PLAN)
+    return None if found is None else Plan.from_json(found)
+
+
+def _planned(brokers: str, topic: str) -> dict[str, bytes]:
     partition = Partition(brokers, named(topic, "plan"))
     try:
-        found = [record.value() for record in partition.to_end()]
+        return {record.key().decode(): record.value() for record in partition.to_end()}
     finally:
         partition.close()
-    return Plan.from_json(found[-1]) if found else None
 
 
 class Writer:
@@ -68,6 +80,8 @@ class Writer:
         await_topics(self._producer, plan.topic, self.plan.partitions)
         self.sketch = Sketch(brokers, self.plan) if self.plan.sparse else None
         self.sequence = self.last_at = 0
+        self._name = uuid.uuid4().hex.encode()
+        self._commit(lambda: self._produce("plan", self._name, BEGAN))
         if there is None:
             self.write_plan(self.plan)
 
@@ -138,8 +152,9 @@ class Writer:
                     if not error.args[0].retriable() or time.monotonic() > deadline:
                         raise
         except KafkaException as error:
-            if error.args[0].code() == KafkaError._FENCED:
-                raise TidingsError(f"another painter of {self.topic!r} has begun: {error.args[0].str()}") from error
+            fenced = error.args[0].code() in (KafkaError._FENCED, KafkaError._FATAL)
+            if fenced and _planned(self._brokers, self.topic).get(BEGAN) != self._name:
+                raise Overtaken(f"another painter of {self.topic!r} has begun: {error.args[0].str()}") from error
             self._abort()
             raise
 
@@ -169,7 +184,10 @@ class Writer:
         self._producer.poll(0)
 
     def close(self) -> None:
-        with suppress(KafkaException):  # one that was fenced off
+        with suppress(KafkaException), warnings.catch_warnings():  # of one that was fenced off
+            warnings.simplefilter("ignore", RuntimeWarning)
             self._producer.flush(5)
+            self._producer.purge()  # what no broker took would keep it waiting
+            self._producer.close()
         if self.sketch is not None:
             self.sketch.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 
 import httpx
 import pytest
@@ -14,6 +15,10 @@ from tests.serve.listening import said
 from tests.serve.receiving import receiving
 from tests.spark.connectors.jars import NoMaven, fetch
 from tests.spark.kafka.broker import broker
+from tidings.kafka.painter import Painter
+from tidings.kafka.replica import values_in
+from tidings.kafka.writer import read_plan
+from tidings.serve.gateway.painting import REST
 from tidings.serve.settings import Settings
 
 pytestmark = pytest.mark.kafka
@@ -36,6 +41,21 @@ def test_the_writer_paints_webhooks_are_called_and_others_go_by_id(tmp_path):
             finally:
                 for gateway in gateways:
                     gateway.end(signal.SIGTERM)
+            overtaken(client, address)
+
+
+def overtaken(client, address: str) -> None:
+    """Who begins later paints; the service does not fence it off in its turn."""
+    plan = read_plan(address, "flats")
+    assert plan is not None
+    other = Painter(address, plan)
+    client.post("/topics/flats/events", json={"flat": "mine", "price": 1, "stars": 1})
+    for number in range(3):
+        time.sleep(1.2 * REST)
+        other.publish({f"theirs{number}": {"price": 1.0, "stars": 1.0}}, 0)
+    other.close()
+    assert values_in(address, "flats").keys() >= {"theirs0", "theirs1", "theirs2"}
+    assert "mine" not in values_in(address, "flats")
 
 
 def judge(client, gateways, receiver) -> None:

@@ -1,8 +1,8 @@
 """The service's writer as a painter's source: after each commit what it touched is painted, all that waits in one sequence.
 
 Nothing is kept of what was told: begun anew, or after Kafka was away, the topic's objects are compared with those that Kafka has.
-So a change that was committed is painted, whenever the process ended. Notifications of the topic's own subscriptions go to the
-gateways by a sink of the service, which sends them by the hash of the subscription's id.
+So a change that was committed is painted, whenever the process ended. If another painter begins, this one stops. Notifications of
+the topic's own subscriptions go to the gateways by a sink of the service, which sends them by the hash of the subscription's id.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tidings.durable.opening import DurableTopic
 from tidings.errors import SchemaError, TidingsError
 from tidings.kafka.layout import FEWEST, Plan, named, ranges_between
 from tidings.kafka.painter import Painter
+from tidings.kafka.writer import Overtaken
 from tidings.serve.delivery.sinks import BATCH, KAFKA, Sink, Target
 from tidings.serve.hosting.hosted_topic import HostedTopic
 from tidings.serve.service import Service
@@ -69,6 +70,13 @@ class Painting:
                     self._paint(painter)
                 finally:
                     painter.close()
+            except Overtaken as error:
+                log.error(
+                    "a topic is painted by another: until this service starts anew",
+                    exc_info=error,
+                    extra={"topic": self._plan.topic},
+                )
+                return
             except (KafkaException, TidingsError) as error:
                 log.error("a topic cannot be painted", exc_info=error, extra={"topic": self._plan.topic})
                 self._stopped.wait(REST)
