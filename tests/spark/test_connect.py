@@ -66,3 +66,7 @@ def test_board(result):
         notes = topic.publish_batch(boards.UPDATES, time=boards.UPDATES["time"][-1].as_py())
     want = [row[:5] for row in boards.told(notes)]
     assert sorted(map(tuple, result["board"]["told"]), key=repr) == sorted(want, key=repr)
+
+
+def test_paint_is_refused(result):
+    assert "paint writes from the driver, which Spark Connect has elsewhere" in result["paint"]

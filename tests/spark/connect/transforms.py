@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -17,7 +18,8 @@ from tests.spark.samples import EVENTS, SCHEMA, START, subscriptions
 from tests.spark.transforms.test_board import SCHEMA as FLATS
 from tests.spark.transforms.test_board import UPDATES, watchers
 from tests.spark.transforms.test_search import LATER, asked
-from tidings.spark import board, build, follow, match, notify, parse, search
+from tidings.errors import StorageError
+from tidings.spark import board, build, follow, match, notify, paint, parse, search
 from tidings.spark.job.runner import STARTS
 
 SLOW = "connect back"
@@ -72,7 +74,7 @@ def main(address: str, work: str) -> None:
     spark = SparkSession.builder.remote(address).getOrCreate()
     folder = Path(work)
     client = Client(spark, folder)
-    result = {"folder": offers(client, "folder"), "parts": offers(client, "parts", part_by="place", parts=3)}
+    result: dict[str, Any] = {"folder": offers(client, "folder"), "parts": offers(client, "parts", part_by="place", parts=3)}
     raw = spark.createDataFrame([(json.dumps(event, default=str),) for event in EVENTS.to_pylist()], "value string")
     read = parse(raw, folder / "folder").where("_corrupt IS NULL").drop("_corrupt")
     result["parsed"] = {"matches": rows(match(read, folder / "folder").toArrow())}
@@ -82,6 +84,11 @@ def main(address: str, work: str) -> None:
     build(spark.createDataFrame(watchers(30)), folder / "flats", "flats", FLATS, key="address", time=START)
     told = client.drained(board(client.stream("updates", UPDATES), folder / "flats", shards=2), "board")
     result["board"] = {"told": rows(told.drop_columns(["id", "at", "digest"]))}
+    kafka = {"brokers": "localhost:1", "families": ["price:-price:2"]}
+    try:
+        paint(client.stream("updates", UPDATES), folder / "flats", folder / "painted", **kafka)
+    except StorageError as error:
+        result["paint"] = str(error)
     (folder / "result.json").write_text(json.dumps(result))
     spark.stop()
 
