@@ -83,22 +83,20 @@ def moved(schema: Schema, subscription: Subscription, point: Sequence[float]) ->
     round_a_point = _without_circle(subscription) if residues else None
     if round_a_point is not None and isinstance(attribute, Place):
         return placed_within(schema, round_a_point[0], (_point(schema.place or "", point, attribute.plane), round_a_point[1][1]))
-    boxes = [clause.box for clause in subscription.clauses if clause.box is not None]
-    if not isinstance(attribute, Place) or not boxes:
+    placed = [clause for clause in subscription.clauses if clause.box is not None]
+    if not isinstance(attribute, Place) or not placed:
         raise SubscriptionError(f"subscription {subscription.id!r} has no place: only one with a box can be moved")
     if residues and any(schema.place in residue.attributes for residue in residues):
         raise SubscriptionError(
             f"subscription {subscription.id!r} has a shape other than a box on {schema.place!r}: give it a new filter"
         )
     x, y = _point(schema.place or "", point, attribute.plane)
-    placed = [clause for clause in subscription.clauses if clause.box is not None]
+    clauses = [] if len(placed) == len(subscription.clauses) else [clause for clause in subscription.clauses if clause.box is None]
     unwrapped = placed if attribute.plane or len(placed) == 1 else unwrap(placed)
-    west, south, east, north = around([clause.box for clause in unwrapped if clause.box is not None])
+    boxes = [clause.box for clause in unwrapped if clause.box is not None]
+    west, south, east, north = around(boxes)
     dx, dy = x - (west + east) / 2, y - (south + north) / 2
-    clauses = [clause for clause in subscription.clauses if clause.box is None]
-    for clause in unwrapped:
-        assert clause.box is not None
-        box = clause.box
+    for clause, box in zip(unwrapped, boxes, strict=True):
         shifted = (box[0] + dx, box[1] + dy, box[2] + dx, box[3] + dy)
         clauses += [clause.placed(part) for part in ([shifted] if attribute.plane else wrap(shifted))]
     return subscription.placed(tuple(clauses), None, (x, y))

@@ -50,8 +50,11 @@ KEPT: Final = Unchanged.KEPT
 def made(schema: Schema, source: Mapping[str, Any]) -> Subscription:
     """A subscription from the fields of an object."""
     fields = dict(source)
-    within = fields.pop("within", None)
-    subscription = make_subscription(schema, fields.pop("id", None), fields.pop("filter", None), **fields)
+    return _made(schema, fields.pop("id", None), fields.pop("filter", None), **fields)
+
+
+def _made(schema: Schema, id: object, filter: object, /, *, within: Any = None, **ranking: object) -> Subscription:
+    subscription = make_subscription(schema, id, filter, **ranking)
     if within is not None:
         subscription = placed_within(schema, subscription, within)
     if subscription.by is not None:
@@ -101,17 +104,25 @@ class Subscribing(Changing):
         >>> deals.subscription("ann").filter
         'price < 5'
         """
-        given: dict[str, Any] = {"score": score, "weights": weights, "similarity": similarity, "k": k, "window": window, "by": by}
-        given |= {"budget": budget, "cooldown": cooldown, "dwell": dwell, "digest": digest}
-        given |= {"per": per, "tz": tz, "error": error, "expires": expires, "owner": owner, "tags": tags, "within": within}
-        fields = {name: value for name, value in given.items() if value is not None}
-        return self.take({"id": id, "filter": filter, **fields}, replay=replay, bodies=bodies, time=time)
+        fields: dict[str, Any] = {}
+        # Most have none of these, and are not to wait until each has been looked at.
+        plain = score is None and weights is None and similarity is None and k is None and window is None and by is None
+        plain = plain and per is None and tz is None and budget is None and cooldown is None and dwell is None and digest is None
+        if not (plain and error is None and expires is None and owner is None and tags is None and within is None):
+            given: dict[str, Any] = {"score": score, "weights": weights, "similarity": similarity, "k": k, "window": window}
+            given |= {"by": by, "budget": budget, "cooldown": cooldown, "dwell": dwell, "digest": digest, "per": per, "tz": tz}
+            given |= {"error": error, "expires": expires, "owner": owner, "tags": tags, "within": within}
+            fields = {name: value for name, value in given.items() if value is not None}
+        return self._take(_made(self.schema, id, filter, **fields), replay, bodies, time)
 
     def take(
         self, source: Mapping[str, Any], *, replay: bool = False, bodies: bool = False, time: Any = None
     ) -> list[Notification]:
         """The same for an object, as JSON has it: `{"id": "ann", "filter": "price < 500", "k": 5}`."""
-        now, subscription = self._at(time), made(self.schema, source)
+        return self._take(made(self.schema, source), replay, bodies, time)
+
+    def _take(self, subscription: Subscription, replay: bool, bodies: bool, time: Any) -> list[Notification]:
+        now = self._at(time)
         must_fit(self.schema, subscription, self.key)
         if subscription.is_ranked or self.key is not None:
             subscription = subscription.but(since=now)

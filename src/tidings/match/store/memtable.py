@@ -1,9 +1,9 @@
 """The memtable: what is new since the last segment, as columns that are appended to and scanned.
 
 No tree: at no size that a memtable has does one pay, and the scan of a single event by NumPy has nothing to compile. Every clause
-has a *row*; those of a subscription lie together. A change appends rows and ends those it replaces, and no other cell is written
-twice, so a reader (`MemtableReader`) needs no lock: it holds the arrays, how many rows there were, and its change number. When most
-rows are dead the living are copied into new arrays; readers keep the old ones.
+has a *row*; those of a subscription lie together. A change appends rows, which are written for the next reader, and ends those it
+replaces; no other cell is written twice. So a reader (`MemtableReader`) needs no lock: it holds the arrays, how many rows there
+were, and its change number. When most rows are dead the living are copied into new arrays; readers keep the old ones.
 
 `Columns`, room for r rows over d dimensions (`model.columns.arrays`):
 
@@ -85,6 +85,10 @@ class Memtable:
         self._use(columns_of(self._dims, room))
         self.clause: list[Clause] = []
         self.owner: list[Subscription] = []
+        self._begins: list[int] = []
+        """`first` of each row"""
+        self._written = 0
+        """rows that stand in the columns: the others are written for the next reader"""
         self.asked: dict[int, int] = {}
         """by dimension, BOX or WORDS: how many clauses have a predicate there"""
 
@@ -134,19 +138,24 @@ class Memtable:
 
     def _append(self, subscription: Subscription) -> None:
         first = len(self.owner)
-        del self.clause[first:]  # of one that was interrupted here
+        del self.clause[first:], self._begins[first:]  # of one that was interrupted here
         while first + len(subscription.clauses) > self._room:
             self._grow()
-        near = NEAR if subscription.by is not None and ideal_point(subscription) is not None else 0
-        for row, clause in enumerate(subscription.clauses, first):
-            self._write(row, clause)
-            self._first[row] = first
-            if near:
-                self.columns.flags[row] |= near
-        # A reader takes the length of `owner` for the number of rows: these come last.
+        count = len(subscription.clauses)
         self.clause += subscription.clauses
-        self.owner += [subscription] * len(subscription.clauses)
-        self._rows[subscription.id] = range(first, first + len(subscription.clauses))
+        self._begins += [first] * count
+        # A reader takes the length of `owner` for the number of rows: this comes last.
+        self.owner += [subscription] * count
+        self._rows[subscription.id] = range(first, first + count)
+
+    def _settle(self) -> None:
+        for row in range(self._written, len(self.owner)):
+            self._write(row, self.clause[row])
+            self._first[row] = self._begins[row]
+            subscription = self.owner[row]
+            if subscription.by is not None and ideal_point(subscription) is not None:
+                self.columns.flags[row] |= NEAR
+            self._written = row + 1
 
     def _grow(self) -> None:
         more = columns_of(self._dims, 2 * len(self.columns.died))
@@ -202,9 +211,11 @@ class Memtable:
         """Whether a batch of so many events had better find a segment."""
         if len(self.clause) <= definition.TINY:
             return False
+        self._settle()
         return events >= WORTH_PACKING or bool((self.columns.flags[: len(self.clause)] & MORE).any())
 
     def reader(self, seq: int) -> MemtableReader:
+        self._settle()
         if self._few is None and len(self.clause) <= definition.TINY:
             self._few = self._definition()
         return MemtableReader(self.schema, self.columns, self.clause, self.owner, self.asked, seq, self.work, len(self), self._few)

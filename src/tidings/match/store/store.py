@@ -159,9 +159,8 @@ class Store:
             if len(self.memtable.subscriptions) >= merging.FLUSH_AT:
                 self.pack()
 
-    def remove(self, seq: int, ids: Iterable[str]) -> None:
+    def remove(self, seq: int, ids: Sequence[str]) -> None:
         with self.lock:
-            ids = list(ids)
             if len(ids) == 1:
                 if not self.memtable.remove(seq, ids[0]):
                     self._bury(seq, ids[0])

@@ -143,7 +143,7 @@ def known_id(value: object) -> str:
         raise SubscriptionError(str(error)) from None
 
 
-def make_subscription(schema: Schema, id: object, filter: object = None, **ranking: object) -> Subscription:
+def make_subscription(schema: Schema, id: object, filter: object = None, /, **ranking: object) -> Subscription:
     """A subscription from Python arguments; `filter` None matches every event."""
     try:
         name = read_id("id", id)

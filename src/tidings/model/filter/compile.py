@@ -61,6 +61,10 @@ def compile_filter(schema: Schema, source: str | Mapping[str, Any], limit: int =
     if source.__class__ is not str and isinstance(source, Mapping) and (whole := plain_filter(schema, source)) is not None:
         return [whole]
     tree = parse_filter(source)
+    if tree.__class__ is dict and tree.get("op") == "and":
+        clauses, others = plain_part(schema, tree["args"])
+        if clauses and not others and clauses[0].price <= PRICE_LIMIT:
+            return clauses
     try:
         return _compiled(schema, source, tree, limit)
     except UnknownAttributeError as error:
