@@ -30,7 +30,7 @@ from benchmarks import workloads
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
-ROUNDS = 2
+ROUNDS = 6
 
 
 def cpu(act: Callable[[], object], repeats: int = 5) -> float:
