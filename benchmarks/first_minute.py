@@ -61,7 +61,7 @@ def measured(clone: Path, folder: Path, cold: bool) -> dict[str, Any]:
         if fresh:
             shutil.rmtree(folder / "cache", ignore_errors=True)
         rows[name] = [spent([sys.executable, *command], settings) for _ in range(repeats)]
-        print(name, rows[name], flush=True)
+        print(name, [{key: value for key, value in one.items() if key != "calls"} for one in rows[name]], flush=True)
 
     spent([sys.executable, "-c", "import tidings"], settings)
     row("import", "-c", "import tidings", repeats=REPEATS)
