@@ -137,6 +137,7 @@ BAD = [
     ({"error": 1.0}, "error is 1.0: a number above 0 and below 1 is accepted"),
     ({"error": 7}, "error is 7: a number from 0 to 1"),
     ({"colour": 7}, "field 'colour' (with value 7) is unknown: a subscription has id, filter, score"),
+    ({"schema": 7}, "field 'schema' (with value 7) is unknown: a subscription has id, filter, score"),
     ({"filter": 7}, "filter is 7: CQL2 as text or as a JSON object is accepted"),
 ]
 
